@@ -1,0 +1,1 @@
+"""PyTorch mixed precision: real training loops and instruments."""

@@ -1,0 +1,1 @@
+"""From submissions to grades: probes, evidence, verdicts, feedback."""
