@@ -1,0 +1,166 @@
+"""The plots of the lessons: gradients over the FP16 range, the scale over time, loss curves, what a first scale costs.
+
+Each function returns a `Shown`: `.figure` is the matplotlib figure, `.alt` one sentence on what to see in it. matplotlib
+is imported when something is drawn, not before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from ampkit.show import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Shown, picture
+
+SMALLEST = -25  # 2**-25 and below rounds to zero in FP16
+NORMAL = -14  # 2**-14 is the smallest normal number
+OVERFLOW = math.log2(65520)  # from here on FP16 rounds to inf
+ZONES = ("lost", "subnormal", "normal", "overflow")
+# Colour, dash and width of each curve: the first is wide and pale, so that a second one on top of it leaves both visible.
+LINES = ((SKY, "-", 6), (VERMILLION, "--", 2), (BLACK, "-", 1.4), (GREEN, "-.", 2), (PURPLE, ":", 2), (ORANGE, "-", 2))
+
+
+def gradient_histogram(
+    grads: Iterable[torch.Tensor], scales: Sequence[float] = (1.0,), name: str = "gradients"
+) -> Shown:
+    """A histogram of log2 |g * scale| over the zones of FP16, one panel for each scale.
+
+    grads: FP32 tensors of any shape, unscaled; exact zeros are left out and counted in the title.
+    """
+    flat = torch.cat([g.detach().flatten().float().cpu() for g in grads]).abs()
+    finite = flat[(flat > 0) & flat.isfinite()].double()
+    if not len(finite):
+        raise ValueError("Every gradient is zero or not finite, so there is no histogram to draw.")
+    exponents = finite.log2()
+    low = min(-32, math.floor(exponents.min().item()))
+    high = max(22, math.ceil(exponents.max().item() + math.log2(max(scales))))
+    figure = _figure(1.9 + 1.9 * (len(scales) - 1) + 0.55)
+    panels = figure.subplots(len(scales), 1, sharex=True, squeeze=False)[:, 0]
+    counts = [torch.histc((exponents + math.log2(s)).float(), bins=high - low, min=low, max=high) for s in scales]
+    tallest = max(count.max().item() for count in counts) / len(exponents)
+    said = []
+    for panel, scale, count in zip(panels, scales, counts, strict=True):
+        shares = _shares(exponents + math.log2(scale))
+        _zones(panel, low, high, shares)
+        panel.bar(range(low, high), (count / len(exponents)).tolist(), width=0.86, align="edge", color=BLUE)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.set_ylim(0, tallest * 1.42)
+        panel.set_xlim(low, high)
+        panel.set_ylabel("share of elements")
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        panel.set_title(f"scale {_power(scale)}", loc="left", fontsize=10, fontweight="bold")
+        said.append(f"at scale {_power(scale)} {shares['lost']:.1%} become zero and {shares['overflow']:.1%} overflow")
+    panels[-1].set_xlabel("log2 |gradient × scale|")
+    figure.suptitle(f"{len(finite):,} nonzero {name}, in the range of FP16", x=0.012, ha="left", fontsize=12)
+    return picture(figure, f"Where the {name} fall in FP16: {'; '.join(said)}.")
+
+
+def scale_history(scales: Sequence[float], skipped: Sequence[bool], title: str = "The scale, step by step") -> Shown:
+    """The scale in use at each step on a log2 axis, with a cross at each step that was skipped."""
+    figure = _figure(2.7)
+    axis = _axis(figure)
+    steps = range(1, len(scales) + 1)
+    axis.step(steps, [math.log2(scale) for scale in scales], where="post", color=BLUE, linewidth=2)
+    hit = [(step, math.log2(scale)) for step, scale, skip in zip(steps, scales, skipped, strict=True) if skip]
+    if hit:
+        axis.plot(*zip(*hit, strict=True), "X", color=VERMILLION, markersize=9, linestyle="none", label="step skipped")
+        axis.legend(frameon=False)
+    axis.yaxis.get_major_locator().set_params(integer=True)
+    axis.yaxis.set_major_formatter(lambda value, _: f"$2^{{{value:g}}}$")
+    axis.set_xlabel("step")
+    axis.set_ylabel("scale (log2 axis)")
+    axis.set_title(title, loc="left")
+    taken = len(scales) - len(hit)
+    see = f"{len(hit)} of {len(scales)} steps are skipped and {taken} taken"
+    return picture(figure, f"{see}; the scale goes from {scales[0]:g} to {scales[-1]:g}.")
+
+
+def loss_curves(runs: Mapping[str, Sequence[float]], title: str = "Training loss", smooth: int = 1) -> Shown:
+    """The losses of several runs over their steps on a log axis, each averaged over the last `smooth` steps."""
+    figure = _figure(3.2)
+    axis = _axis(figure)
+    ends = {}
+    for (name, losses), (colour, dash, width) in zip(runs.items(), LINES, strict=False):
+        values = [sum(losses[max(0, i - smooth + 1) : i + 1]) / min(i + 1, smooth) for i in range(len(losses))]
+        axis.plot(range(1, len(values) + 1), values, dash, color=colour, linewidth=width, label=name)
+        ends[name] = values[-1]
+    axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "235" else "")
+    axis.set_xlabel("step")
+    axis.set_ylabel("loss (nats, log axis)" if smooth == 1 else f"loss (nats, log axis, mean of {smooth} steps)")
+    axis.set_title(title, loc="left")
+    axis.legend(frameon=False)
+    return picture(figure, "The loss ends at " + ", ".join(f"{end:.3g} ({name})" for name, end in ends.items()) + ".")
+
+
+def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], ceiling: float) -> Shown:
+    """What a first scale costs: steps skipped above the ceiling, steps taken with too low a scale below it.
+
+    Keys are first scales; ceiling is the largest scale at which no gradient overflows.
+    """
+    figure = _figure(3.0)
+    axis = _axis(figure)
+    scales = sorted(skipped)
+    places = [math.log2(scale) for scale in scales]
+    axis.bar(places, [waiting[s] for s in scales], 0.7, color=SKY, label="taken with too low a scale")
+    axis.bar(places, [skipped[s] for s in scales], 0.7, color=VERMILLION, hatch="//", label="skipped, scale too high")
+    axis.axvline(math.log2(ceiling), color=BLACK, linewidth=1.2, linestyle="--", label=f"ceiling {_power(ceiling)}")
+    axis.set_yscale("symlog", linthresh=1)
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axis.set_ylim(bottom=0)
+    axis.xaxis.set_major_formatter(lambda value, _: f"$2^{{{value:g}}}$")
+    axis.set_xlabel("init_scale (log2 axis)")
+    axis.set_ylabel("steps (log axis)")
+    axis.set_title("What a first scale costs until the ceiling is reached", loc="left")
+    axis.legend(frameon=False)
+    worst_low, worst_high = max(waiting.values()), max(skipped.values())
+    return picture(
+        figure,
+        f"Too high costs at most {worst_high:,} skipped steps; too low costs up to {worst_low:,} steps at a scale below the ceiling.",
+    )
+
+
+def _shares(exponents: torch.Tensor) -> dict[str, float]:
+    edges = (-math.inf, SMALLEST, NORMAL, OVERFLOW, math.inf)
+    last = exponents <= SMALLEST
+    shares = {"lost": last.double().mean().item()}
+    for name, start, end in zip(ZONES[1:], edges[1:], edges[2:], strict=False):
+        inside = (exponents >= start) & (exponents < end) & ~last
+        shares[name] = inside.double().mean().item()
+    return shares
+
+
+def _zones(panel: Any, low: float, high: float, shares: Mapping[str, float]) -> None:
+    edges = (low, SMALLEST, NORMAL, OVERFLOW, high)
+    faces = ((VERMILLION, 0.16, "xx"), (ORANGE, 0.16, ""), (GREEN, 0.13, ""), (VERMILLION, 0.16, "//"))
+    for name, start, end, (colour, alpha, hatch) in zip(ZONES, edges, edges[1:], faces, strict=False):
+        panel.axvspan(start, end, facecolor=colour, alpha=alpha, hatch=hatch, edgecolor=colour, linewidth=0)
+        label = f"{name}\n{shares[name]:.1%}"
+        panel.text(
+            (start + end) / 2, 0.97, label, transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=9
+        )
+
+
+def _power(scale: float) -> str:
+    exponent = math.log2(scale)
+    return f"2^{exponent:g}" if exponent.is_integer() and scale >= 2 else f"{scale:g}"
+
+
+def _axis(figure: Any) -> Any:
+    axis = figure.subplots()
+    axis.spines[["top", "right"]].set_visible(False)
+    return axis
+
+
+def _figure(height: float) -> Any:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.6, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)
+    return figure
+
+
+__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "scale_history"]

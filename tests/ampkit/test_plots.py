@@ -1,0 +1,62 @@
+"""Every plot has a title, units and an alt text that says true numbers."""
+
+import pytest
+import torch
+
+pytest.importorskip("matplotlib", reason="requires matplotlib to draw")
+from ampkit import plots
+
+GRADS = [torch.tensor([0.0, 2.0**-30, 2.0**-20, 2.0**-10, -(2.0**-2)]), torch.tensor([[2.0**-25]])]
+
+
+def examples():
+    return {
+        "histogram": plots.gradient_histogram(GRADS, (1.0, 2.0**16)),
+        "scale": plots.scale_history([4.0, 2.0, 2.0], [True, False, False]),
+        "loss": plots.loss_curves({"fp32": [2.0, 1.0], "fp16": [2.0, 1.5]}),
+        "cost": plots.init_scale_cost({1.0: 0, 4.0: 1}, {1.0: 2000, 4.0: 0}, 2.0),
+    }
+
+
+@pytest.mark.parametrize("name", ["histogram", "scale", "loss", "cost"])
+def test_a_plot_has_title_axis_labels_and_an_alt_text(name):
+    shown = examples()[name]
+    axes = shown.figure.axes
+    titled = [axis.get_title(loc="left") for axis in axes]
+    assert all(titled)
+    assert all(axis.get_ylabel() for axis in axes)
+    assert axes[-1].get_xlabel()
+    assert shown.alt.endswith(".") and shown.alt.count(". ") == 0
+    assert f'alt="{shown.alt}"' in shown.html
+    assert shown._repr_mimebundle_()["text/plain"] == shown.alt
+    assert shown.png.startswith(b"\x89PNG")
+
+
+def test_the_histogram_counts_what_fp16_really_does():
+    flat = torch.cat([g.flatten() for g in GRADS])
+    flat = flat[flat != 0]
+    for scale in (1.0, 2.0**10, 2.0**18):
+        half = (flat * scale).half()
+        lost, over = (half == 0).double().mean().item(), half.isinf().double().mean().item()
+        said = plots.gradient_histogram(GRADS, (scale,)).alt
+        assert f"{lost:.1%} become zero" in said
+        assert f"{over:.1%} overflow" in said
+
+
+def test_the_zones_agree_with_fp16_at_their_borders():
+    edges = torch.tensor([2.0**-25, 2.0**-25 * 1.001, 2.0**-14, 65519.0, 65520.0], dtype=torch.float64)
+    shares = plots._shares(edges.log2())
+    half = edges.half()
+    assert shares["lost"] == (half == 0).double().mean()
+    assert shares["overflow"] == half.isinf().double().mean()
+    assert shares["subnormal"] == pytest.approx(1 / 5)
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_a_histogram_of_nothing_says_why():
+    with pytest.raises(ValueError, match="zero or not finite"):
+        plots.gradient_histogram([torch.zeros(3)])
+
+
+def test_the_scale_history_counts_the_skipped_steps():
+    assert examples()["scale"].alt.startswith("1 of 3 steps are skipped and 2 taken")
