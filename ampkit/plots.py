@@ -1,7 +1,7 @@
 """The plots of the lessons: gradients over the FP16 range, the scale over time, loss curves, what a first scale costs.
 
-Each function returns a `Shown`: `.figure` is the matplotlib figure, `.alt` one sentence on what to see in it. matplotlib
-is imported when something is drawn, not before.
+Each function returns a `Shown`: `.figure` is the matplotlib figure, `.alt` one sentence on what to see in it.
+matplotlib is imported when something is drawn, not before.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SMALLEST = -25  # 2**-25 and below rounds to zero in FP16
 NORMAL = -14  # 2**-14 is the smallest normal number
 OVERFLOW = math.log2(65520)  # from here on FP16 rounds to inf
 ZONES = ("lost", "subnormal", "normal", "overflow")
-# Colour, dash and width of each curve: the first is wide and pale, so that a second one on top of it leaves both visible.
+# Colour, dash and width of each curve: the first is wide and pale, so that one on top of it leaves both visible.
 LINES = ((SKY, "-", 6), (VERMILLION, "--", 2), (BLACK, "-", 1.4), (GREEN, "-.", 2), (PURPLE, ":", 2), (ORANGE, "-", 2))
 
 
@@ -119,7 +119,8 @@ def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], 
     worst_low, worst_high = max(waiting.values()), max(skipped.values())
     return picture(
         figure,
-        f"Too high costs at most {worst_high:,} skipped steps; too low costs up to {worst_low:,} steps at a scale below the ceiling.",
+        f"Too high costs at most {worst_high:,} skipped steps; too low costs up to {worst_low:,} steps with a scale "
+        "below the ceiling.",
     )
 
 

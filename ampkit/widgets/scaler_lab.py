@@ -10,7 +10,7 @@ import torch
 
 MEANINGS = {
     "unscale_() has already been called": (
-        "A second unscale_ would divide the gradients by the scale twice. One unscale_ for each optimizer, then update()."
+        "A second unscale_ would divide the gradients by the scale twice. One unscale_ per optimizer, then update()."
     ),
     "unscale_() is being called after step()": (
         "step() has used these gradients already. Unscale, look or clip before the step, never after it."
@@ -30,7 +30,7 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Call:
-    """One call and what came of it. error: PyTorch's own words, or None. meaning: one line on them, or on the outcome."""
+    """One call and what came of it. error: PyTorch's own words, or None. meaning: one line on it, or on the outcome."""
 
     code: str
     error: str | None
@@ -121,7 +121,7 @@ class ScalerLab:
             if not norm.isfinite():
                 return "The norm is inf or NaN, so clipping ruins every gradient. No harm: this step will be skipped."
             if scaled:
-                return "Clipped the scaled gradients: the limit is max_norm / scale in true units. PyTorch does not notice."
+                return "Clipped the scaled gradients: in true units to max_norm / scale. PyTorch does not notice."
             return f"The true norm is at most {self.max_norm:g} now."
 
         return self._do(f"clip_grad_norm_(model.parameters(), {self.max_norm:g})", run)

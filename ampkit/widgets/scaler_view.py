@@ -53,8 +53,8 @@ def state_svg(lab: ScalerLab) -> str:
 
 def state_alt(lab: ScalerLab) -> str:
     return (
-        "State diagram of one optimizer in GradScaler: READY goes to UNSCALED by unscale_(), UNSCALED to STEPPED by step(), "
-        f"update() leads back to READY. The optimizer is {lab.stage} now; the scale is {lab.scale:g}."
+        "State diagram of one optimizer in GradScaler: READY goes to UNSCALED by unscale_(), UNSCALED to STEPPED by "
+        f"step(), update() leads back to READY. The optimizer is {lab.stage} now; the scale is {lab.scale:g}."
     )
 
 

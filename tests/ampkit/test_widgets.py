@@ -137,7 +137,7 @@ def test_the_first_view_is_a_picture_with_alt_text_that_needs_no_kernel():
 
 def test_the_buttons_drive_the_lab_and_redraw():
     machine = scaler_machine(gradient=1.0)
-    controls, calls, state, message, readings, chart, many = machine.widget.children
+    _, calls, state, message, readings, chart, many = machine.widget.children
     before = state.value
     for press in calls.children:
         press.click()

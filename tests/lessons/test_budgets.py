@@ -7,7 +7,6 @@ import statistics
 
 import nbformat
 import pytest
-
 from lesson_reading import (
     CLAIMS,
     LESSONS,
@@ -67,7 +66,8 @@ def test_a_picture_table_or_widget_comes_every_eight_cells(lesson):
     places = [place for place, cell in enumerate(lesson.cells) if is_picture(cell)]
     gaps = [b - a - 1 for a, b in zip([-1, *places], [*places, len(lesson.cells)], strict=True)]
     print(
-        f"{lesson.name}: {len(places)} pictures, tables and widgets in {len(lesson.cells)} cells, longest gap {max(gaps)}"
+        f"{lesson.name}: {len(places)} pictures, tables and widgets in {len(lesson.cells)} cells, "
+        f"longest gap {max(gaps)}"
     )
     assert max(gaps) <= 8, f"a gap of {max(gaps)} cells ends before {lesson.cells[places[gaps.index(max(gaps))]].id}"
 

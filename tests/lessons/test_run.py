@@ -40,7 +40,8 @@ def test_a_lesson_runs_from_top_to_bottom(path: Path, tmp_path, monkeypatch):
     nbformat.write(notebook, BUILD / path.name)
     total = sum(took.values())
     print(
-        f"{path.stem}: {total:.1f} s in all (aim {WHOLE_S} s); slowest cell {slowest}: {took[slowest]} s (aim {CELL_S} s)"
+        f"{path.stem}: {total:.1f} s in all (aim {WHOLE_S} s); "
+        f"slowest cell {slowest}: {took[slowest]} s (aim {CELL_S} s)"
     )
     # A busy machine must not fail this test, a lesson that outgrew its limits must: hence twice the contract's times.
     assert total < 2 * WHOLE_S
