@@ -1,0 +1,89 @@
+"""Releasing an assignment: prove that its checks tell right from wrong, then write what learners get."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from autograder import bundle, sandbox
+from autograder.errors import RoomError
+from autograder.probes import PUBLIC_SECRET
+from autograder.reference import Reference, compute, job, write_atomically
+from autograder.room import ROOT, Room
+from autograder.verdict import Result
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One answer of a room and what it got. `kind` is "solution", "released", "mistake" or "also_right"."""
+
+    kind: str
+    exercise: str
+    name: str
+    result: Result
+
+    @property
+    def failure(self) -> str | None:
+        """Why this must stop a release, or None."""
+        result, where = self.result, f"{self.exercise}: {self.kind} {self.name}".rstrip()
+        if self.kind in ("solution", "also_right") and not result.passed:
+            return f"{where} earns {result.score:g} of {result.max_score:g} points: {result.diagnosis}: {result.message}"
+        if self.kind == "released" and result.score:
+            return f"{where}: the cell as released earns {result.score:g} points"
+        if self.kind == "mistake" and result.passed:
+            return f"{where} earns full marks: its check does not catch it"
+        if self.kind == "mistake" and result.diagnosis != self.name.partition("__")[0]:
+            return f"{where} is diagnosed as {result.diagnosis}"
+        return None
+
+
+def prove(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
+    """Grade everything that the room knows to be right, wrong or empty, on the seeds of `secret`."""
+    reference = compute(room, secret)
+    proofs = []
+    for name in room.exercises:
+        proofs.append(Proof("solution", name, "", reference.result(name, reference.raw[name]["solution"])))
+        for mistake in room.mistakes[name]:
+            outcome = reference.raw[name].get(mistake.name, {"outcome": "died"})
+            proofs.append(Proof("mistake", name, mistake.name, reference.result(name, outcome)))
+    variants = [("released", room.cells({}), list(room.exercises))]
+    variants += [(f"{name}/{file}", room.cells({name: source}), [name])
+                 for name, files in room.also_right.items() for file, source in files.items()]
+    for outcome in sandbox.run(job(room, secret, variants), boxed=False, seconds=600):
+        name, kind = outcome["exercise"], "released" if outcome["variant"] == "released" else "also_right"
+        file = "" if kind == "released" else outcome["variant"].partition("/")[2]
+        proofs.append(Proof(kind, name, file, reference.result(name, outcome)))
+    return proofs
+
+
+def verify(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
+    """`prove`, and RoomError with every place and reason where a proof fails."""
+    proofs = prove(room, secret)
+    failures = [proof.failure for proof in proofs if proof.failure]
+    failures += [f"{name}: there is no mistake in {room.path / 'mistakes' / name}, so nothing shows that its check catches "
+                 "anything" for name, mistakes in room.mistakes.items() if not mistakes]
+    if failures:
+        raise RoomError(f"{room.name} is not fit for release, so nothing was written:\n  " + "\n  ".join(failures))
+    return proofs
+
+
+def build_student_files(assignment_room: Path, out_dir: Path) -> None:
+    """Write what a learner gets of an assignment into `out_dir`: ASSIGNMENT.ipynb and ASSIGNMENT.checks.zip."""
+    write_student_files(compute(Room(assignment_room), PUBLIC_SECRET), out_dir)
+
+
+def write_student_files(reference: Reference, out_dir: Path) -> None:
+    room = reference.room
+    notebook = nbformat.writes(room.released)
+    write_atomically(out_dir / f"{room.name}.ipynb", notebook.encode() + b"\n", 0o644)
+    write_atomically(out_dir / bundle.file_name(room.name), bundle.pack(reference), 0o644)
+
+
+def student_files(room: Room) -> Path:
+    """The folder of the learner's files of a room in this checkout, built anew when anything that they depend on changed."""
+    folder = ROOT / "build" / "released" / room.name / room.fingerprint[:16]
+    if not (folder / bundle.file_name(room.name)).is_file():
+        write_student_files(compute(room, PUBLIC_SECRET), folder)
+    return folder

@@ -1,0 +1,208 @@
+"""The process that runs answers: reads a job, runs each exercise in a fork of itself, hands out evidence and nothing else.
+
+It knows no expected value, no mistake, no other submission and no secret but the seeds of its own probes. A job, on stdin:
+
+    {"assignment": "03_gradscaler", "checks": text of checks.py, "cell_seconds": 20,
+     "variants": [{"name": "…", "exercises": {"clipped_step": {"probe": [seed, …], …}, …},
+                   "cells": [{"id": "…", "source": "…", "exercise": name or null}, …]}]}
+
+Each line on stdout is a result: {"variant", "exercise", "outcome"} with outcome `evidence` (and "records"), `raises` (the
+name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes").
+
+For an exercise the notebook's cells run in order up to the exercise's first check cell, then its probes, all in one fork in
+which no probe of another exercise has run. A cell that hangs or ends the process is left out for the others' sake, and its
+own exercise gets the blame. The parent never runs an answer: it holds the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from typing import NoReturn
+
+MAX_LINE = 16 << 20
+
+
+class Notebook:
+    """IPython's shell without a kernel: runs cells, knows which line of which cell an error comes from."""
+
+    def __init__(self) -> None:
+        from IPython.core.interactiveshell import InteractiveShell
+        from traitlets.config import Config
+
+        config = Config()
+        config.HistoryManager.enabled = False
+        config.InteractiveShell.colors = "nocolor"
+        self.shell = InteractiveShell(config=config)
+        self.shell.compile.get_code_name = lambda *_: self.running
+        self.running = "<cell>"
+        self.cells: set[str] = set()
+
+    def run(self, cell: dict) -> BaseException | None:
+        """Run one cell; the exception that ended it, if one did."""
+        self.running = f"<cell {cell['id']}>"
+        self.cells.add(self.running)
+        result = self.shell.run_cell(cell["source"], silent=True)
+        return result.error_before_exec or result.error_in_exec
+
+    def line(self, error: BaseException) -> int | None:
+        """The line, within its cell, of the innermost frame of `error` that is the notebook's own code."""
+        if isinstance(error, SyntaxError) and error.filename in self.cells:
+            return error.lineno
+        found, trace = None, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename in self.cells:
+                found = trace.tb_lineno
+            trace = trace.tb_next
+        return found
+
+
+def main() -> None:
+    job = json.loads(sys.stdin.buffer.read())
+    out = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+
+    import torch
+
+    # One thread: a fork of a process whose OpenMP pool exists hangs, and a worker is one core.
+    torch.set_num_threads(1)
+    from autograder.evidence import encode
+    from autograder.probes import load_checks
+    from autograder.trace import recording_torch
+
+    exercises = load_checks(job["checks"], job["assignment"])
+    notebook = Notebook()
+    with recording_torch():  # before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too
+        for variant in job["variants"]:
+            left_out: set[int] = set()
+            for name, seeds in variant["exercises"].items():
+                result = Run(notebook, exercises[name], variant["cells"], seeds, job, encode).result(left_out)
+                line = json.dumps({"variant": variant["name"], "exercise": name, **result}, allow_nan=False)
+                _write(out, line.encode() + b"\n")
+
+
+class Run:
+    """One exercise of one variant."""
+
+    def __init__(self, notebook, exercise, cells, seeds, job, encode) -> None:
+        self.notebook, self.exercise, self.seeds, self.encode = notebook, exercise, seeds, encode
+        checks = [i for i, cell in enumerate(cells) if cell.get("check") == exercise.name]
+        self.cells = cells[: checks[0]] if checks else cells
+        self.cell_seconds = job["cell_seconds"]
+
+    def result(self, left_out: set[int]) -> dict:
+        while True:
+            result, cell = self.attempt(left_out)
+            if result["outcome"] in ("evidence", "raises") or cell is None:
+                return result
+            left_out.add(cell)
+            if self.cells[cell].get("exercise") == self.exercise.name:
+                return {**result, "where": "cell"}
+
+    def attempt(self, left_out: set[int]) -> tuple[dict, int | None]:
+        """Fork, run, watch the clock. The result, and the cell that was running where a cell never came back."""
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            self.in_child(write, left_out)
+        os.close(write)
+        try:
+            return self.watch(read)
+        finally:
+            os.close(read)
+            _kill(pid)
+
+    def in_child(self, pipe: int, left_out: set[int]) -> NoReturn:
+        try:
+            from autograder.probes import run_probes
+
+            os.setpgid(0, 0)
+            error = None
+            for i, cell in enumerate(self.cells):
+                if cell.get("check") or i in left_out:
+                    continue
+                _send(pipe, {"cell": i})
+                raised = self.notebook.run(cell)
+                if raised is not None and cell.get("exercise") == self.exercise.name:
+                    error = raised
+            _send(pipe, {"cell": None})
+            if self.exercise.name not in self.notebook.shell.user_ns:
+                error = error or NameError(f"name '{self.exercise.name}' is not defined")
+                _send(pipe, {"outcome": "raises", "error": _describe(error, self.notebook.line)})
+            else:
+                answer = self.notebook.shell.user_ns[self.exercise.name]
+                records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
+                for record in records:
+                    record["seen"] = {key: self.encode(value) for key, value in record["seen"].items()}
+                    record["notes"] = {key: self.encode(value) for key, value in record["notes"].items()}
+                _send(pipe, {"outcome": "evidence", "records": records})
+        finally:
+            os._exit(0)
+
+    def watch(self, pipe: int) -> tuple[dict, int | None]:
+        cell: int | None = None
+        deadline, held = time.monotonic() + self.cell_seconds, b""
+        while True:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return {"outcome": "timeout", "where": "probes" if cell is None else "cell"}, cell
+            chunk = os.read(pipe, 1 << 20)
+            if not chunk or len(held) + len(chunk) > MAX_LINE:
+                return {"outcome": "died", "where": "probes" if cell is None else "cell"}, cell
+            *lines, held = (held + chunk).split(b"\n")
+            for line in lines:
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    return {"outcome": "died", "where": "probes" if cell is None else "cell"}, cell
+                if "outcome" in message:
+                    return message, None
+                cell = message["cell"]
+                deadline = time.monotonic() + (self.exercise.seconds if cell is None else self.cell_seconds)
+
+
+def _describe(error: BaseException, locate) -> dict:
+    from autograder.probes import describe
+
+    return describe(error, locate)
+
+
+def _send(pipe: int, message: dict) -> None:
+    _write(pipe, json.dumps(message, allow_nan=False).encode() + b"\n")
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data):]
+
+
+def _kill(pid: int) -> None:
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+    os.waitpid(pid, 0)
+
+
+def limit(memory_bytes: int, cpu_seconds: int, file_bytes: int) -> None:
+    """Hard limits of this process and all that it starts."""
+    for name, value in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_seconds),
+                        (resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_CORE, 0)):
+        _, hard = resource.getrlimit(name)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (value, value))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        limit(*(int(argument) for argument in sys.argv[1:4]))
+    main()

@@ -1,0 +1,673 @@
+"""How the answers of assignment 3 are probed.
+
+Gradients pass through a real FP16 tensor: `fp16_loss` has any gradient one likes, times the scale, rounded to FP16 on its
+way back, so that it underflows and overflows as on a GPU. No sum is ever taken in FP16, hence the evidence is the same bits
+on every machine.
+"""
+
+import math
+
+import torch
+
+from autograder import trace
+from autograder.probes import Exercise
+
+
+def fp16_loss(weights, gradients):
+    """A loss whose gradient in weights[i] is gradients[i], computed in FP16: scaled by S it arrives as half(S * g)."""
+    return sum(((w.half()).float() * g).sum() for w, g in zip(weights, gradients, strict=True))
+
+
+def total_norm(gradients):
+    return math.sqrt(sum(float(g.double().square().sum()) for g in gradients))
+
+
+def clear(*optimizers):
+    for optimizer in optimizers:
+        optimizer.zero_grad(set_to_none=True)
+
+
+def power(scale):
+    return f"2**{round(math.log2(scale))}"
+
+
+def finite(number):
+    """A returned norm as evidence: on a skipped step inf and nan are the same."""
+    return "inf or nan" if isinstance(number, float) and not math.isfinite(number) else number
+
+
+# ---------------------------------------------------------------------------------------------------------------- 1
+
+choose_init_scale = Exercise("choose_init_scale", parts={"scale": 2, "edges": 1}, labels={"returned": "the scale"})
+
+
+def spread(p, largest, sizes=(60, 100, 40)):
+    """Gradient tensors whose largest magnitude is `largest`: one element, of random sign; the others are at most half."""
+    tensors = [p.normal(size).clamp(-3, 3) * (largest / 6) for size in sizes]
+    tensors[p.random.randrange(len(tensors))][p.random.randrange(30)] = p.random.choice([-1.0, 1.0]) * largest
+    return tensors
+
+
+@choose_init_scale.probe(draws=4)
+def ordinary_gradients(answer, p):
+    """gradients of an ordinary size"""
+    largest = 2.0 ** p.random.uniform(-6, 9)
+    p.given(f"three gradient tensors, the largest magnitude {largest:.4g}")
+    p.see("returned", answer(spread(p, largest)))
+
+
+@choose_init_scale.probe()
+def largest_is_negative(answer, p):
+    """gradients whose largest magnitude is negative"""
+    largest = 2.0 ** p.random.uniform(-5, 5)
+    gradients = [p.normal(5, 4).abs() * largest / 60, -p.normal(8).abs() * largest / 60]
+    gradients[1][3] = -largest
+    p.given(f"gradients between {-largest:.4g} and {float(gradients[0].max()):.4g}")
+    p.see("returned", answer(gradients))
+
+
+@choose_init_scale.probe("edges")
+def last_finite_product(answer, p):
+    """a largest gradient that the right scale brings between 65504 and 65520, which FP16 rounds to 65504"""
+    k = p.random.randint(3, 14)
+    largest = p.random.choice([65505.0, 65510.0, 65519.0]) / 2.0**k
+    p.given(f"gradients of which the largest magnitude times 2**{k} is {largest * 2.0**k:g}")
+    p.see("returned", answer([p.normal(7) * largest / 50, torch.tensor([largest])]))
+
+
+@choose_init_scale.probe("edges")
+def first_infinite_product(answer, p):
+    """a largest gradient that a power of two brings to exactly 65520, which FP16 rounds to inf"""
+    k = p.random.randint(3, 14)
+    p.given(f"gradients of which the largest magnitude times 2**{k} is 65520")
+    p.see("returned", answer([torch.tensor([65520.0 / 2.0**k, 1e-3 / 2.0**k]), p.normal(3, 2) / 2.0**k]))
+
+
+@choose_init_scale.probe("edges")
+def all_zero(answer, p):
+    """gradients that are all zero"""
+    p.given("gradients that are all zero")
+    p.see("returned", answer([torch.zeros(p.random.randint(1, 5)), torch.zeros(2, 3)]))
+
+
+@choose_init_scale.probe("edges", draws=2)
+def too_large_for_any_scale(answer, p):
+    """gradients that overflow FP16 as they are"""
+    largest = p.random.choice([65520.0, 1e5, 3e7, 2e38])
+    p.given(f"gradients up to {largest:g}")
+    p.see("returned", answer([p.normal(6), torch.tensor([[1.0, -largest]])]))
+
+
+@choose_init_scale.probe("edges", draws=2)
+def small_enough_for_every_scale(answer, p):
+    """gradients so small that 2**24 itself does not overflow"""
+    largest = 2.0 ** p.random.uniform(-40, -9)
+    p.given(f"gradients of which the largest magnitude is {largest:.4g}")
+    p.see("returned", answer(spread(p, largest)))
+
+
+@choose_init_scale.probe("edges")
+def scale_one_fits_and_two_does_not(answer, p):
+    """gradients that fit into FP16 as they are and not when doubled"""
+    p.given("gradients up to 40000")
+    p.see("returned", answer([torch.tensor([1e-6, 40000.0]), p.normal(4)]))
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@choose_init_scale.symptom("constant")
+def the_same_every_time(failed):
+    values = {c.got for c in failed if is_number(c.got)}
+    return len(values) == 1 and len(failed) >= 6
+
+
+@choose_init_scale.symptom("not_power_of_two")
+def no_power_of_two(failed):
+    return any(is_number(c.got) and c.got > 0 and math.isfinite(c.got) and math.frexp(c.got)[0] != 0.5 for c in failed)
+
+
+@choose_init_scale.symptom("zero_gradients")
+def only_zeros_fail(failed):
+    return {c.probe for c in failed} == {"all_zero"}
+
+
+@choose_init_scale.symptom("sign_ignored")
+def negative_fails(failed):
+    ordinary = [c for c in failed if c.probe in ("ordinary_gradients", "largest_is_negative")]
+    return ("largest_is_negative" in {c.probe for c in failed} and len(ordinary) < 5
+            and all(is_number(c.got) and c.got > c.expected for c in ordinary))
+
+
+@choose_init_scale.symptom("too_small")
+def always_smaller(failed):
+    return all(is_number(c.got) and c.got < c.expected for c in failed if c.probe != "all_zero")
+
+
+@choose_init_scale.symptom("too_large")
+def always_larger(failed):
+    return all(is_number(c.got) and c.got > c.expected for c in failed if c.probe != "all_zero")
+
+
+# ---------------------------------------------------------------------------------------------------------------- 2
+
+underflow_report = Exercise("underflow_report", parts={"fractions": 1, "edges": 1})
+FATES = ("lost", "subnormal", "normal", "overflow")
+
+
+def see_report(p, report):
+    if isinstance(report, dict):
+        p.see("keys", sorted(str(key) for key in report))
+        for fate in FATES:
+            p.see(fate, report.get(fate))
+    else:
+        p.see("keys", report)
+
+
+def log_uniform(p, size, low, high):
+    """FP32 numbers of random sign whose log2 is uniform between low and high."""
+    exponents = torch.rand(size, generator=p.torch) * (high - low) + low
+    signs = torch.randint(0, 2, (size,), generator=p.torch) * 2.0 - 1
+    return signs * torch.exp2(exponents)
+
+
+@underflow_report.probe(draws=3)
+def mixed_sizes(answer, p):
+    """tensors of different sizes whose elements have all four fates"""
+    scale = p.random.choice([2.0**6, 2.0**10, 1000.0, 2.0**13])
+    shift = -math.log2(scale)
+    gradients = [log_uniform(p, 200, -30 + shift, 18 + shift), log_uniform(p, 24, -16 + shift, 10 + shift).reshape(4, 6),
+                 log_uniform(p, 60, -29 + shift, -12 + shift)]
+    p.given(f"three tensors of 200, 24 and 60 nonzero elements, scale {scale:g}")
+    see_report(p, answer(gradients, scale))
+
+
+@underflow_report.probe(draws=2)
+def with_zeros(answer, p):
+    """tensors some of whose elements are zero"""
+    scale = p.random.choice([1.0, 2.0**12])
+    gradients = [log_uniform(p, 80, -32, 16) / scale, torch.cat([torch.zeros(70), log_uniform(p, 30, -20, 2) / scale])]
+    gradients[0][::3] = 0.0
+    p.given(f"two tensors with many zeros among their elements, scale {scale:g}")
+    see_report(p, answer(gradients, scale))
+
+
+@underflow_report.probe("edges")
+def nothing_but_zeros(answer, p):
+    """elements that are all zero"""
+    p.given("elements that are all zero")
+    see_report(p, answer([torch.zeros(3), torch.zeros(2, 2)], 2.0**p.random.randint(0, 16)))
+
+
+@underflow_report.probe("edges")
+def one_zero_tensor(answer, p):
+    """a tensor of zeros beside one that is not"""
+    p.given("a tensor of zeros beside one that is not")
+    see_report(p, answer([torch.zeros(50), log_uniform(p, 16, -30, 4)], 8.0))
+
+
+@underflow_report.probe("edges", draws=2)
+def borders(answer, p):
+    """products at the borders: 65504 to 65520, 2**-14, 2**-24, 2**-25"""
+    scale = 2.0 ** p.random.randint(0, 14)
+    products = [65504.0, 65519.0, -65510.0, 65520.0, -65520.0, 2.0**-14, -(2.0**-14), 2.0**-14 - 2.0**-24, 2.0**-24,
+                2.0**-25, -(2.0**-25), 2.0**-25 * (1 + 2.0**-20), 1.5 * 2.0**-25, 2.0**-26]
+    p.random.shuffle(products)
+    keep = products[: p.random.randint(11, 14)]
+    p.given(f"products at the borders of the four ranges (65504, 65520, 2**-14, 2**-24, 2**-25), scale {power(scale)}")
+    see_report(p, answer([torch.tensor(keep[:5]) / scale, torch.tensor(keep[5:]) / scale], scale))
+
+
+# ---------------------------------------------------------------------------------------------------------------- 3
+
+simulate_scale = Exercise("simulate_scale", parts={"history": 1, "range": 1}, labels={"returned": "the history"})
+
+
+@simulate_scale.probe(draws=4)
+def random_overflows(answer, p):
+    """overflows here and there"""
+    interval = p.random.randint(2, 5)
+    growth, backoff = p.random.choice([(2.0, 0.5), (4.0, 0.5), (2.0, 0.25), (1.5, 0.75)])
+    init = 2.0 ** p.random.randint(4, 16)
+    found = [p.random.random() < 0.15 for _ in range(30)]
+    found[1], found[interval + 2 : 2 * interval + 3] = True, [False] * (interval + 1)
+    p.given(f"init_scale {init:g}, growth_factor {growth}, backoff_factor {backoff}, growth_interval {interval} and "
+            f"{len(found)} steps, of which {', '.join(str(i + 1) for i, f in enumerate(found) if f)} overflow")
+    p.see("returned", answer(found, init, growth, backoff, interval))
+
+
+@simulate_scale.probe(draws=2)
+def no_overflow(answer, p):
+    """steps without an overflow"""
+    interval, steps = p.random.randint(2, 6), p.random.randint(20, 30)
+    p.given(f"{steps} steps without an overflow, growth_interval {interval}")
+    p.see("returned", answer([False] * steps, init_scale=1024.0, growth_interval=interval))
+
+
+@simulate_scale.probe()
+def overflow_just_before_growth(answer, p):
+    """an overflow one step before the scale would have grown"""
+    interval = p.random.randint(3, 6)
+    found = [False] * (interval - 1) + [True] + [False] * (2 * interval)
+    p.given(f"growth_interval {interval} and an overflow at step {interval}")
+    p.see("returned", answer(found, init_scale=256.0, growth_interval=interval))
+
+
+@simulate_scale.probe()
+def defaults(answer, p):
+    """GradScaler's own defaults"""
+    found = [False] * 2003
+    found[p.random.randint(0, 2)] = True
+    history = answer(found)
+    p.given("one overflow at the beginning and about 2000 more steps, all arguments at their defaults")
+    p.see("length", len(history))
+    p.see("returned", list(history)[:4] + list(history)[1990:])
+
+
+@simulate_scale.probe()
+def growth_at_every_step(answer, p):
+    """growth_interval 1"""
+    found = [False, False, True, False, True, True, False]
+    p.given("growth_interval 1")
+    p.see("returned", answer(found, init_scale=2.0 ** p.random.randint(3, 9), growth_interval=1))
+
+
+@simulate_scale.probe()
+def no_steps(answer, p):
+    """no steps at all"""
+    p.given("an empty list")
+    p.see("returned", answer([]))
+
+
+@simulate_scale.probe("range", draws=2)
+def largest_scale(answer, p):
+    """a scale at the upper end of FP32"""
+    interval, growth = p.random.choice([1, 2]), p.random.choice([2.0, 4.0])
+    found = [False] * (4 * interval) + [True] + [False] * (3 * interval)
+    p.given(f"init_scale 2**125, growth_factor {growth}, growth_interval {interval}")
+    p.see("returned", answer(found, 2.0**125, growth, 0.5, interval))
+
+
+@simulate_scale.symptom("before_update")
+def shifted_by_one(failed):
+    lists = [c for c in failed if isinstance(c.got, list) and isinstance(c.expected, list) and c.probe != "defaults"]
+    return bool(lists) and all(
+        len(c.got) >= len(c.expected) > 1 and c.got[1 : len(c.expected)] == c.expected[: len(c.expected) - 1] for c in lists)
+
+
+@simulate_scale.symptom("no_backoff")
+def never_falls(failed):
+    lists = [c.got for c in failed if isinstance(c.got, list) and c.probe == "random_overflows"]
+    return bool(lists) and all(
+        all(is_number(a) and is_number(b) and b >= a for a, b in zip(got, got[1:], strict=False)) for got in lists)
+
+
+# ---------------------------------------------------------------------------------------------------------------- 4
+
+LossScaler = Exercise(
+    "LossScaler", parts={"step": 1, "skip": 1, "dynamics": 1, "protocol": 1},
+    labels={"scaled": "scale(loss)", "gradients": "the gradients", "parameters": "the parameters", "scale": "get_scale()"})
+
+
+class Rig:
+    """Two parameters under SGD, and a third that no loss depends on."""
+
+    def __init__(self, p, lr=0.5, momentum=0.0):
+        self.weights = [torch.nn.Parameter(p.normal(3)), torch.nn.Parameter(p.normal(2, 2))]
+        self.unused = torch.nn.Parameter(p.normal(2))
+        self.optimizer = torch.optim.SGD([{"params": [self.unused, self.weights[0]]}, {"params": [self.weights[1]]}],
+                                         lr=lr, momentum=momentum)
+
+    def gradients(self, p, size=1.0, spoil=None, where=-1):
+        """True gradients of about `size`; `spoil` puts an inf or nan into one element of one of them."""
+        gradients = [p.normal(3) * size, p.normal(2, 2) * size]
+        if spoil is not None:
+            gradients[where].view(-1)[1] = spoil
+        return gradients
+
+    def loss(self, gradients):
+        clear(self.optimizer)
+        return fp16_loss(self.weights, gradients)
+
+    def flat(self):
+        return torch.cat([w.detach().reshape(-1) for w in (*self.weights, self.unused)])
+
+    def grads(self):
+        return torch.cat([w.grad.reshape(-1) for w in self.weights])
+
+
+def scaler_of(answer, p, interval=50):
+    init, growth, backoff = 2.0 ** p.random.randint(8, 12), p.random.choice([2.0, 4.0]), p.random.choice([0.5, 0.25])
+    p.given(f"LossScaler({init:g}, {growth}, {backoff}, {interval})")
+    return answer(init, growth, backoff, interval)
+
+
+def outcome(function, *arguments):
+    """What a call that has to be refused does: "RuntimeError", "no error", or the name of another error."""
+    try:
+        function(*arguments)
+    except RuntimeError:
+        return "RuntimeError"
+    except Exception as error:
+        return type(error).__name__
+    return "no error"
+
+
+@LossScaler.probe(draws=2)
+def unscale_then_step(answer, p):
+    """scale, backward, unscale_, step, update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    p.see("scale at first", float(scaler.get_scale()))
+    for call in (1, 2):
+        loss = rig.loss(rig.gradients(p))
+        scaled = scaler.scale(loss)
+        p.see(f"scaled in step {call}", float(scaled.detach() / loss.detach()))
+        scaled.backward()
+        scaler.unscale_(rig.optimizer)
+        p.see(f"gradients after unscale_ in step {call}", rig.grads())
+        scaler.step(rig.optimizer)
+        p.see(f"parameters after step {call}", rig.flat())
+        scaler.update()
+        p.see(f"scale after step {call}", float(scaler.get_scale()))
+
+
+@LossScaler.probe(draws=2)
+def step_unscales(answer, p):
+    """scale, backward, step, update, without unscale_"""
+    rig, scaler = Rig(p, momentum=0.5), scaler_of(answer, p)
+    for call in (1, 2, 3):
+        scaler.scale(rig.loss(rig.gradients(p))).backward()
+        scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"parameters after step {call}", rig.flat())
+
+
+def skipping(answer, p, spoil, where, unscale):
+    rig, scaler = Rig(p, momentum=0.5), scaler_of(answer, p)
+    for call, bad in ((1, False), (2, True), (3, False)):
+        gradients = rig.gradients(p, spoil=spoil if bad else None, where=where)
+        scaler.scale(rig.loss(gradients)).backward()
+        if unscale:
+            scaler.unscale_(rig.optimizer)
+        scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"parameters after step {call}", rig.flat())
+        p.see(f"scale after step {call}", float(scaler.get_scale()))
+
+
+@LossScaler.probe("skip", draws=2)
+def overflow_in_last_parameter(answer, p):
+    """an FP16 overflow in the gradient of the last parameter"""
+    skipping(answer, p, p.random.choice([1.0, -1.0]) * 1e4, -1, p.random.random() < 0.5)
+    p.given(f"{p.words}; in step 2 one gradient of the last parameter overflows to inf")
+
+
+@LossScaler.probe("skip")
+def overflow_in_first_parameter(answer, p):
+    """an FP16 overflow in the gradient of the first parameter that has one"""
+    skipping(answer, p, 1e4, 0, True)
+    p.given(f"{p.words}; in step 2 one gradient of the first parameter overflows to inf")
+
+
+@LossScaler.probe("skip", draws=2)
+def nan_gradient(answer, p):
+    """a nan in a gradient"""
+    skipping(answer, p, math.nan, p.random.choice([0, 1]), p.random.random() < 0.5)
+    p.given(f"{p.words}; in step 2 one gradient is nan")
+
+
+@LossScaler.probe("dynamics", draws=3)
+def growth_and_backoff(answer, p):
+    """steps with overflows here and there"""
+    interval = p.random.randint(2, 4)
+    rig, scaler = Rig(p, lr=0.01), scaler_of(answer, p, interval)
+    pattern = [False] * (interval + 1) + [True] + [False] * (interval - 1) + [True, True]
+    pattern += [False] * (2 * interval + 1) + [p.random.random() < 0.3 for _ in range(4)]
+    overflows = ", ".join(str(i + 1) for i, bad in enumerate(pattern) if bad)
+    p.given(f"{p.words}; steps {overflows} of {len(pattern)} overflow")
+    for step, bad in enumerate(pattern):
+        scaler.scale(rig.loss(rig.gradients(p, size=1e-3, spoil=1e9 if bad else None))).backward()
+        scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"scale after step {step + 1}", float(scaler.get_scale()))
+
+
+@LossScaler.probe("protocol")
+def second_unscale(answer, p):
+    """unscale_ a second time before update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    scaler.scale(rig.loss(rig.gradients(p))).backward()
+    scaler.unscale_(rig.optimizer)
+    p.see("second unscale_", outcome(scaler.unscale_, rig.optimizer))
+    scaler.step(rig.optimizer)
+    p.see("parameters after step", rig.flat())
+
+
+@LossScaler.probe("protocol")
+def unscale_after_step(answer, p):
+    """unscale_ after step, before update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    scaler.scale(rig.loss(rig.gradients(p))).backward()
+    scaler.step(rig.optimizer)
+    p.see("unscale_ after step", outcome(scaler.unscale_, rig.optimizer))
+
+
+@LossScaler.probe("protocol", draws=2)
+def second_step(answer, p):
+    """step a second time before update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    scaler.scale(rig.loss(rig.gradients(p, spoil=p.random.choice([None, 1e4])))).backward()
+    scaler.step(rig.optimizer)
+    p.see("second step", outcome(scaler.step, rig.optimizer))
+    p.see("parameters after second step", rig.flat())
+
+
+@LossScaler.probe("protocol")
+def free_again_after_update(answer, p):
+    """unscale_ and step again after update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    for call in (1, 2):
+        scaler.scale(rig.loss(rig.gradients(p))).backward()
+        p.see(f"unscale_ in step {call}", outcome(scaler.unscale_, rig.optimizer))
+        p.see(f"step in step {call}", outcome(scaler.step, rig.optimizer))
+        scaler.update()
+    p.see("parameters after step 2", rig.flat())
+
+
+@LossScaler.probe("protocol", draws=2)
+def two_optimizers(answer, p):
+    """two optimizers, one of which overflows"""
+    a, b, scaler = Rig(p), Rig(p), scaler_of(answer, p, 2)
+    first_overflows = p.random.random() < 0.5
+    p.given(f"{p.words} and two optimizers, of which the {'first' if first_overflows else 'second'} overflows in round 2")
+    for call, bad in ((1, False), (2, True), (3, False), (4, False)):
+        scaler.scale(a.loss(a.gradients(p, spoil=1e4 if bad and first_overflows else None))).backward()
+        scaler.scale(b.loss(b.gradients(p, spoil=1e4 if bad and not first_overflows else None))).backward()
+        p.see(f"unscale_ of the second in round {call}", outcome(scaler.unscale_, b.optimizer))
+        scaler.step(a.optimizer)
+        scaler.step(b.optimizer)
+        scaler.update()
+        p.see(f"parameters of the first after round {call}", a.flat())
+        p.see(f"parameters of the second after round {call}", b.flat())
+        p.see(f"scale after round {call}", float(scaler.get_scale()))
+
+
+# ---------------------------------------------------------------------------------------------------------------- 5
+
+clipped_step = Exercise(
+    "clipped_step", parts={"update": 2, "norm": 1}, keys={"returned": "norm"},
+    labels={"returned": "the returned norm", "parameters": "the parameters", "scale": "the scale"})
+
+
+def clipping(answer, p, sizes, scale, interval=1000, as_generator=False, lr=0.5, momentum=0.0, max_norm=None):
+    """Steps whose true gradients have these norms relative to max_norm; a size of inf overflows."""
+    max_norm = max_norm or p.random.choice([0.5, 1.0, 2.0])
+    weights = [torch.nn.Parameter(p.normal(4)), torch.nn.Parameter(p.normal(2, 3))]
+    optimizer = trace.watch(torch.optim.SGD(weights, lr=lr, momentum=momentum))
+    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
+    norms = []
+    for call, size in enumerate(sizes, 1):
+        gradients = [p.normal(4), p.normal(2, 3)]
+        unit = max_norm / total_norm(gradients)
+        gradients = [g * unit * (size if math.isfinite(size) else 3.0) for g in gradients]
+        if not math.isfinite(size):
+            gradients[1][0, 1] = 1e9
+        norms.append(f"{total_norm(gradients):.3g}")
+        p.given(f"scale {power(scale)}, max_norm {max_norm:g} and true gradients of norm {', '.join(norms)}"
+                + (" (an FP16 overflow)" if not math.isfinite(size) else ""))
+        clear(optimizer)
+        parameters = (w for w in weights) if as_generator else weights
+        p.see(f"returned in call {call}", finite(answer(scaler, optimizer, fp16_loss(weights, gradients), parameters, max_norm)))
+        p.see(f"parameters after call {call}", torch.cat([w.detach().reshape(-1) for w in weights]))
+        p.see(f"scale after call {call}", scaler.get_scale())
+
+
+@clipped_step.probe(draws=2)
+def above_max_norm(answer, p):
+    """true gradients above max_norm"""
+    clipping(answer, p, [p.random.uniform(3, 9), p.random.uniform(2, 20)], 2.0 ** p.random.randint(6, 11))
+
+
+@clipped_step.probe()
+def below_max_norm(answer, p):
+    """true gradients below max_norm, which are not to be clipped"""
+    clipping(answer, p, [p.random.uniform(0.1, 0.5), p.random.uniform(0.3, 0.8)], 2.0 ** p.random.randint(6, 11))
+
+
+@clipped_step.probe(draws=2)
+def overflow_then_recovery(answer, p):
+    """an overflow, which is to be skipped, then ordinary steps"""
+    clipping(answer, p, [math.inf, p.random.uniform(2, 6), p.random.uniform(0.3, 0.8)], 2.0 ** p.random.randint(6, 11))
+
+
+@clipped_step.probe()
+def parameters_as_generator(answer, p):
+    """parameters that come as a generator"""
+    clipping(answer, p, [p.random.uniform(2, 6), 3.0], 2.0**8, as_generator=True)
+
+
+@clipped_step.probe()
+def growing_scale(answer, p):
+    """a scale that grows at every second step, SGD with momentum"""
+    clipping(answer, p, [4.0, 0.5, 6.0, 2.0], 2.0**5, interval=2, lr=0.1, momentum=0.9)
+
+
+@clipped_step.probe()
+def tiny_gradients(answer, p):
+    """true gradients that FP16 loses when they are not scaled"""
+    clipping(answer, p, [2.0**-27, 2.0**-28], 2.0**16, max_norm=1.0, lr=2.0**26)
+
+
+# ---------------------------------------------------------------------------------------------------------------- 6
+
+step_and_schedule = Exercise(
+    "step_and_schedule", parts={"skip": 1, "growth": 1},
+    labels={"returned": "the returned value", "lr": "the learning rate", "parameters": "the parameters", "scale": "the scale"})
+
+
+def scheduling(answer, p, steps, interval=1000, momentum=0.0, weight_decay=0.0):
+    """Steps: "step", "zero" (all gradients zero) or "overflow"."""
+    scale = 2.0 ** p.random.randint(6, 12)
+    weight = torch.nn.Parameter(p.normal(5))
+    optimizer = trace.watch(torch.optim.SGD([weight], lr=0.5, momentum=momentum, weight_decay=weight_decay))
+    scheduler = trace.watch_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
+    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval,
+                              backoff_factor=p.random.choice([0.5, 0.25]))
+    words = {"step": "an ordinary step", "zero": "a step whose gradients are all zero", "overflow": "an overflow"}
+    p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[kind] for kind in steps))
+    for call, kind in enumerate(steps, 1):
+        gradient = p.normal(5) * (0.0 if kind == "zero" else 1.0)
+        if kind == "overflow":
+            gradient[2] = 1e9
+        clear(optimizer)
+        p.see(f"returned in call {call}", answer(scaler, optimizer, scheduler, fp16_loss([weight], [gradient])))
+        p.see(f"lr after call {call}", optimizer.param_groups[0]["lr"])
+        p.see(f"parameters after call {call}", weight.detach())
+        p.see(f"scale after call {call}", scaler.get_scale())
+
+
+@step_and_schedule.probe(draws=2)
+def ordinary_steps(answer, p):
+    """ordinary steps"""
+    scheduling(answer, p, ["step"] * p.random.randint(2, 3), momentum=p.random.choice([0.0, 0.9]))
+
+
+@step_and_schedule.probe(draws=2)
+def skipped_steps(answer, p):
+    """overflows among ordinary steps"""
+    steps = ["step", "overflow", "step"]
+    p.random.shuffle(steps)
+    scheduling(answer, p, ["overflow", *steps, "overflow", "step"])
+
+
+@step_and_schedule.probe("growth", draws=2)
+def growth_in_the_same_call(answer, p):
+    """a scale that grows in the call"""
+    scheduling(answer, p, ["step", "overflow", "step", "step", "step"], interval=p.random.choice([1, 2]))
+
+
+@step_and_schedule.probe("growth")
+def zero_gradients(answer, p):
+    """steps that change no parameter because all gradients are zero"""
+    scheduling(answer, p, ["zero", "overflow", "zero", "step"])
+
+
+@step_and_schedule.probe("growth")
+def zero_gradients_with_momentum(answer, p):
+    """gradients that are zero while momentum still moves the parameters, and a scale that grows"""
+    scheduling(answer, p, ["step", "zero", "overflow", "zero"], interval=2, momentum=0.9)
+
+
+# ---------------------------------------------------------------------------------------------------------------- 7
+
+two_optimizers_step = Exercise(
+    "two_optimizers_step", parts={"steps": 2, "overflow": 1},
+    labels={"d": "the parameters of opt_d", "g": "the parameters of opt_g", "scale": "the scale"})
+
+
+def alternating(answer, p, rounds, interval):
+    """Rounds: "" (both fine), "d", "g" or "dg" (which of them overflows)."""
+    scale = 2.0 ** p.random.randint(6, 11)
+    weights = {"d": torch.nn.Parameter(p.normal(4)), "g": torch.nn.Parameter(p.normal(3))}
+    optimizers = {name: trace.watch(torch.optim.SGD([w], lr=0.5, momentum=0.5), f"({name})") for name, w in weights.items()}
+    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
+    scaler.labels = {id(optimizer): f"({name})" for name, optimizer in optimizers.items()}
+    words = {"": "both fine", "d": "loss_d overflows", "g": "loss_g overflows", "dg": "both overflow"}
+    p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[bad] for bad in rounds))
+    for call, bad in enumerate(rounds, 1):
+        losses = {}
+        for name, weight in weights.items():
+            gradient = p.normal(len(weight))
+            if name in bad:
+                gradient[1] = 1e9
+            losses[name] = fp16_loss([weight], [gradient])
+        clear(*optimizers.values())
+        answer(scaler, optimizers["d"], optimizers["g"], losses["d"], losses["g"])
+        p.see(f"d after call {call}", weights["d"].detach())
+        p.see(f"g after call {call}", weights["g"].detach())
+        p.see(f"scale after call {call}", scaler.get_scale())
+
+
+@two_optimizers_step.probe(draws=2)
+def ordinary_rounds(answer, p):
+    """rounds without an overflow"""
+    alternating(answer, p, ["", "", ""], 1000)
+
+
+@two_optimizers_step.probe(draws=2)
+def growing_rounds(answer, p):
+    """rounds in which the scale grows"""
+    alternating(answer, p, ["", "", "", ""], p.random.choice([1, 2]))
+
+
+@two_optimizers_step.probe("overflow", draws=2)
+def one_overflows(answer, p):
+    """an overflow in the gradients of one of them"""
+    alternating(answer, p, p.random.choice([["d", "", "g", ""], ["g", "", "d", ""]]), 1000)
+
+
+@two_optimizers_step.probe("overflow")
+def both_overflow(answer, p):
+    """an overflow in the gradients of both, and one that comes just before growth"""
+    alternating(answer, p, ["dg", "", "d", "", ""], 2)
