@@ -74,7 +74,7 @@ def scale_history(scales: Sequence[float], skipped: Sequence[bool], title: str =
     axis.set_title(title, loc="left")
     taken = len(scales) - len(hit)
     see = f"{len(hit)} of {len(scales)} steps are skipped and {taken} taken"
-    return picture(figure, f"{see}; the scale goes from {scales[0]:g} to {scales[-1]:g}.")
+    return picture(figure, f"{see}; the scale goes from {_power(scales[0])} to {_power(scales[-1])}.")
 
 
 def loss_curves(runs: Mapping[str, Sequence[float]], title: str = "Training loss", smooth: int = 1) -> Shown:

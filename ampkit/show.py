@@ -189,8 +189,8 @@ def machine(folder: str | Path = "measured") -> Shown:
     else:
         where = f"CPU, {os.cpu_count()} cores, no CUDA GPU"
         here = (
-            "FP16 arithmetic is real on a CPU: the same bits, the same overflow, the same GradScaler. "
-            "What only a GPU has, its speed and its memory, is not shown."
+            "FP16 is real on a CPU: the same format, the same overflow, the same GradScaler. "
+            "A GPU's speed and memory are not shown."
         )
     runs = stored_runs(folder)
     if runs:

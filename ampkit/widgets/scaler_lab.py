@@ -55,9 +55,15 @@ class ScalerLab:
     nan: whether the forward produces a NaN.
     """
 
-    def __init__(self, init_scale: float = 2.0**16, growth_interval: int = 4, max_norm: float = 1.0) -> None:
+    def __init__(
+        self,
+        init_scale: float = 2.0**16,
+        growth_interval: int = 4,
+        max_norm: float = 1.0,
+        gradient: float = 2.0**-4,
+    ) -> None:
         self.init_scale, self.growth_interval, self.max_norm = init_scale, growth_interval, max_norm
-        self.gradient, self.nan = 2.0**-10, False
+        self.gradient, self.nan = gradient, False
         self.reset()
 
     def reset(self) -> None:

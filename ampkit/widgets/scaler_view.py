@@ -165,8 +165,7 @@ def scaler_machine(
     gradient: size of the largest true gradient at the start, a power of two from 2**-30 to 2**12.
     Without a kernel, the first view stands as a picture.
     """
-    lab = ScalerLab(init_scale, growth_interval, max_norm)
-    lab.gradient = gradient
+    lab = ScalerLab(init_scale, growth_interval, max_norm, gradient)
     static = drawing(state_svg(lab), state_alt(lab), INVITE)
     static.widget = _controls(lab)
     static.lab = lab

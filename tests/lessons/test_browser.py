@@ -1,0 +1,89 @@
+"""Opens each lesson in JupyterLab in headless Chromium, runs it, answers a question, moves the widget, takes pictures."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from lab_server import ARGUMENTS, chromium, serving
+from lesson_reading import FOLDER, LESSONS
+
+SHOTS = FOLDER.parent / "build" / "screenshots"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.skipif(chromium() is None, reason="requires Chromium, for example Debian's package chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    pytest.importorskip("jupyterlab", reason="requires JupyterLab")
+    root = tmp_path_factory.mktemp("course") / "lessons"
+    shutil.copytree(FOLDER, root)
+    with serving(root, tmp_path_factory.mktemp("settings"), FOLDER.parent) as (address, token):
+        yield address, token
+
+
+@pytest.fixture(scope="module")
+def page(lab):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="requires playwright")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        tab = browser.new_page(viewport={"width": 1180, "height": 1000})
+        yield tab
+        browser.close()
+
+
+def open_and_run(page, lab, name):
+    """Opens the notebook with every cell in the page, runs all cells, waits until the kernel is idle again."""
+    address, token = lab
+    page.goto(f"{address}/lab/tree/{name}?token={token}&reset", wait_until="domcontentloaded")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=120_000)
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=120_000)
+    page.locator(".jp-Notebook .jp-Cell").first.click()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.wait_for_function(
+        """() => {
+            const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputArea-prompt')].map(p => p.innerText);
+            return prompts.length > 0 && prompts.every(text => /\\[\\d+\\]/.test(text));
+        }""",
+        timeout=300_000,
+    )
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path):
+    open_and_run(page, lab, path.name)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
+    pictures = page.locator(".jp-OutputArea-output img")
+    assert pictures.count() > 0
+    assert page.locator(".jp-OutputArea-output img:not([alt]), .jp-OutputArea-output img[alt='']").count() == 0
+
+    question = page.locator("button[title^='Predict: ']").first
+    question.click()
+    page.get_by_text("You said:").first.wait_for(timeout=20_000)
+    picture(page, question, f"{path.stem}_prediction.png")
+
+
+def test_the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page, lab):
+    notebook = page.locator(".jp-Notebook")
+    assert notebook.locator("text=GradScaler").count() > 0
+    for label in ("scale(loss).backward()", "unscale_", "unscale_"):
+        page.get_by_role("button", name=label, exact=True).first.click()
+        page.wait_for_timeout(300)
+    said = page.get_by_text("unscale_() has already been called on this optimizer since the last update().")
+    said.first.wait_for(timeout=20_000)
+    assert page.get_by_text("▶ UNSCALED").count() == 1
+    picture(page, said, "03_gradscaler_widget_refusal.png")
+
+
+def picture(page, what, name):
+    """A screenshot of the window with `what` in view."""
+    what.first.scroll_into_view_if_needed()
+    page.wait_for_timeout(400)
+    page.screenshot(path=SHOTS / name)
