@@ -1,0 +1,39 @@
+"""The exceptions of ampkit: one tree, and messages written for somebody who is learning."""
+
+
+class AmpkitError(Exception):
+    """The root of everything that ampkit raises on purpose.
+
+        AmpkitError
+        ├── PrecisionError    a precision that does not exist, or that is asked for what it does not have
+        │   └── DeviceError   a device that is not there, or that cannot compute in this precision
+        ├── ReportError       a log of step records that cannot be read
+        ├── LoopError         a training loop, or an option of one, that does not exist
+        └── LabError          the course's working copy cannot be made, or JupyterLab cannot be started
+
+    Each message says what happened, what it means, and what to do.
+    The command line prints the message and exits with status 1 (2 for a LoopError: the command was mistyped).
+    """
+
+
+class PrecisionError(AmpkitError, ValueError):
+    """A precision that does not exist, or that is asked for something that it does not have."""
+
+
+class DeviceError(PrecisionError):
+    """A device that this machine does not have, or that cannot compute in the precision asked for."""
+
+
+class ReportError(AmpkitError, ValueError):
+    """A log of step records that cannot be read."""
+
+
+class LoopError(AmpkitError, LookupError):
+    """A training loop, or an option of a training loop, that does not exist."""
+
+    def __str__(self) -> str:  # LookupError's relatives quote their message; ours is prose
+        return str(self.args[0]) if self.args else ""
+
+
+class LabError(AmpkitError, RuntimeError):
+    """The working copy of the course cannot be made, or JupyterLab cannot be started."""

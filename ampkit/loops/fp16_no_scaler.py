@@ -1,0 +1,52 @@
+"""fp16_no_scaler: FP16 autocast and no GradScaler. Broken on purpose.
+
+One word differs from bf16, which trains. What flows back through an FP16 op is FP16: anything up to 2**-25 becomes 0.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ampkit.report import StepReport, peak_bytes
+
+
+def train(
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    *,
+    device: str,
+    lr: float,
+    loss_weight: float = 1.0,
+) -> Iterator[StepReport]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    model.train()
+    for step, (images, labels) in enumerate(batches):
+        start = time.perf_counter()
+        images, labels = images.to(device), labels.to(device)
+
+        with torch.autocast(device, dtype=torch.float16):  # 1 forward
+            loss = loss_weight * F.cross_entropy(model(images).float(), labels)
+        loss.backward()  # 2 backward
+        grad_norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+        optimizer.step()  # 4 step
+        optimizer.zero_grad()
+
+        yield StepReport(
+            step=step,
+            loss=loss.item() / loss_weight,  # CPU-GPU sync: .item() waits for the device
+            grad_norm=grad_norm.item(),  # CPU-GPU sync
+            scale=None,
+            skipped=False,
+            samples=len(images),
+            seconds=time.perf_counter() - start,
+            peak_bytes=peak_bytes(device),
+        )
+
+
+if __name__ == "__main__":
+    from ampkit.loops.run import main
+
+    main(__file__)

@@ -1,0 +1,69 @@
+"""The command `ampkit`, typed right and typed wrong."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from ampkit import read_reports
+from ampkit.cli import app
+
+
+def ampkit(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_train_shows_a_bar_writes_the_log_and_says_how_it_ended(tmp_path):
+    log = tmp_path / "run.jsonl"
+    result = ampkit("train", "fp16", "--device", "cpu", "--steps", 4, "--batch-size", 16, "--log", log)
+    assert result.exit_code == 0
+    assert "4/4" in result.stderr and "scale=65536" in result.stderr
+    assert result.stdout.startswith("fp16: loss 2.3") and "test accuracy" in result.stdout
+    assert [(record.step, record.samples) for record in read_reports(log)] == [(step, 16) for step in range(4)]
+
+
+def test_a_loop_run_as_a_module_is_the_same_command():
+    command = [sys.executable, "-W", "error", "-m", "ampkit.loops.fp16", "--steps", "2", "--device", "cpu"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("fp16: loss 2.3")
+
+
+def test_a_loop_that_does_not_exist_exits_with_2_the_list_and_the_closest_name():
+    result = ampkit("train", "fp61")
+    assert result.exit_code == 2
+    assert "Did you mean fp16?" in result.stderr and "fp32, bf16, fp16_no_scaler, fp16, clipped" in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fp32", "--init-scale", 2], "has no init_scale"),
+        (["fp16", "--lr", 0], "--lr must be greater than 0"),
+        (["fp16", "--lr", "nan"], "--lr must be greater than 0"),
+        (["fp16", "--steps", 0], "--steps"),
+        (["fp16", "--batch-size", 1401], "--batch-size"),
+        (["fp16", "--log", "no/such/folder/run.jsonl"], "there is no folder"),
+    ],
+)
+def test_an_option_that_makes_no_sense_exits_with_2_and_a_sentence(arguments, words):
+    result = ampkit("train", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr and "Traceback" not in result.output
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="requires a machine without a CUDA GPU")
+def test_a_device_that_is_not_there_exits_with_1_and_a_sentence():
+    result = ampkit("train", "fp16", "--device", "cuda")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: CUDA was asked for") and "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_help_names_the_commands():
+    result = ampkit("--help")
+    assert result.exit_code == 0
+    assert "train" in result.stdout and "lab" in result.stdout

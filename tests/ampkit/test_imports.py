@@ -1,0 +1,51 @@
+"""What importing costs, and what is public."""
+
+import subprocess
+import sys
+
+import pytest
+
+import ampkit
+
+HEAVY = ["IPython", "ipykernel", "ipywidgets", "jupyterlab", "matplotlib", "nbgrader", "sklearn", "tqdm", "typer"]
+
+
+def imported_by(code):
+    """The top-level modules that a fresh Python has after running the code."""
+    report = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    command = [sys.executable, "-c", report]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_ampkit_and_its_public_names_import_torch_and_nothing_heavier():
+    modules = imported_by("import ampkit\nfor name in ampkit.__all__: getattr(ampkit, name)\nimport ampkit.loops.fp16")
+    assert "torch" in modules
+    brought_by_torch = imported_by("import torch") & set(HEAVY)  # torch.hub imports tqdm
+    assert brought_by_torch < {"tqdm", "typer"}
+    assert modules & set(HEAVY) == brought_by_torch
+
+
+def test_the_command_line_is_there_before_torch_is():
+    modules = imported_by("import ampkit.cli, ampkit.lab, ampkit.loops")
+    assert "typer" in modules and "torch" not in modules
+
+
+def test_every_public_name_exists_and_is_listed():
+    assert sorted(ampkit.__all__) == ampkit.__all__
+    for name in ampkit.__all__:
+        assert getattr(ampkit, name).__doc__
+        assert name in dir(ampkit)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'autocast'"):
+        ampkit.autocast  # noqa: B018
+
+
+def test_every_error_is_an_ampkit_error_and_is_in_the_tree_of_its_docstring():
+    errors = [getattr(ampkit, name) for name in ampkit.__all__ if name.endswith("Error")]
+    assert len(errors) == 6
+    for error in errors:
+        assert issubclass(error, ampkit.AmpkitError)
+        assert error.__name__ in ampkit.AmpkitError.__doc__
+        assert str(error("What happened.")) == "What happened."
