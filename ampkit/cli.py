@@ -43,9 +43,10 @@ def train(
         from ampkit.loops import rung
 
         rung(loop)  # before torch is imported: a typing error is answered at once
-        for option, value in (("--lr", lr), ("--loss-weight", loss_weight), ("--init-scale", init_scale)):
-            if value is not None and not value > 0:
-                raise LoopError(f"{option} must be greater than 0, and is {value:g}.")
+        numbers = {"--lr": lr, "--loss-weight": loss_weight, "--init-scale": init_scale, "--max-norm": max_norm}
+        for option, value in numbers.items():
+            if value is not None and not 0 < value < float("inf"):
+                raise LoopError(f"{option} must be a finite number greater than 0, and is {value:g}.")
         if log is not None and not log.absolute().parent.is_dir():
             raise LoopError(f"--log {log}: there is no folder {log.absolute().parent} to write it to. Make it first.")
 

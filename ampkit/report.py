@@ -66,8 +66,15 @@ def _encode(value):
 
 
 def write_reports(reports: Iterable[StepReport], path: str | Path) -> Iterator[StepReport]:
-    """Pass the reports through, writing each to path as a line of JSON as it comes (a killed run keeps its log)."""
-    with open(path, "w", encoding="utf-8") as file:
+    """Pass the reports through, writing each to path as a line of JSON as it comes (a killed run keeps its log).
+
+    Raises ReportError, before the first step, if path cannot be written.
+    """
+    try:
+        file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed below; only opening it is to be caught)
+    except OSError as error:
+        raise ReportError(f"The log {path} cannot be written: {error.strerror}. Name another file.") from None
+    with file:
         for report in reports:
             file.write(report.to_json() + "\n")
             file.flush()

@@ -42,8 +42,9 @@ def test_a_loop_that_does_not_exist_exits_with_2_the_list_and_the_closest_name()
     ("arguments", "words"),
     [
         (["fp32", "--init-scale", 2], "has no init_scale"),
-        (["fp16", "--lr", 0], "--lr must be greater than 0"),
-        (["fp16", "--lr", "nan"], "--lr must be greater than 0"),
+        (["fp16", "--lr", 0], "--lr must be a finite number"),
+        (["fp16", "--lr", "nan"], "--lr must be a finite number"),
+        (["clipped", "--max-norm", "-1"], "--max-norm must be a finite number"),
         (["fp16", "--steps", 0], "--steps"),
         (["fp16", "--batch-size", 1401], "--batch-size"),
         (["fp16", "--log", "no/such/folder/run.jsonl"], "there is no folder"),
@@ -53,6 +54,12 @@ def test_an_option_that_makes_no_sense_exits_with_2_and_a_sentence(arguments, wo
     result = ampkit("train", *arguments)
     assert result.exit_code == 2
     assert words in result.stderr and "Traceback" not in result.output
+
+
+def test_a_log_that_cannot_be_written_exits_with_1_and_a_sentence(tmp_path):
+    result = ampkit("train", "fp16", "--device", "cpu", "--steps", 1, "--log", tmp_path)
+    assert result.exit_code == 1
+    assert f"The log {tmp_path} cannot be written" in result.stderr and "Traceback" not in result.output
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="requires a machine without a CUDA GPU")
