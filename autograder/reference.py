@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import sandbox
@@ -26,9 +26,10 @@ class Reference:
     """Expected evidence and explanations for each exercise, on the seeds of one secret."""
 
     room: Room
-    expected: dict[str, list[dict]]
-    mistakes: dict[str, list[Explanation]]
-    raw: dict[str, dict[str, dict]]
+    secret: bytes = field(repr=False)
+    expected: dict[str, list[dict]] = field(repr=False)
+    mistakes: dict[str, list[Explanation]] = field(repr=False)
+    raw: dict[str, dict[str, dict]] = field(repr=False)
 
     def result(self, name: str, outcome: dict) -> Result:
         """The verdict on what the runner said of an answer to exercise `name`."""
@@ -37,7 +38,7 @@ class Reference:
             got = read_records(outcome["records"], exercise)
             return judge(exercise, self.expected[name], got, self.mistakes[name])
         if outcome["outcome"] == "raises":
-            return without_evidence(exercise, "raises", f"{error_in_words(read_error(outcome['error']))}.")
+            return without_evidence(exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome['error']))}.")
         if outcome["outcome"] == "timeout":
             return without_evidence(exercise, "timeout")
         return without_evidence(exercise, "raises", "The Python process ended while your code ran: it called exit, or took "
@@ -57,20 +58,20 @@ def compute(room: Room, secret: bytes, cache: Path | None = None) -> Reference:
     key = hashlib.sha256(room.fingerprint.encode() + hashlib.sha256(b"cache" + secret).digest()).hexdigest()[:32]
     path = cache / f"{room.name}-{key}.json" if cache else None
     if path and path.is_file():
-        return load(room, json.loads(path.read_text(encoding="utf-8")))
+        return load(room, secret, json.loads(path.read_text(encoding="utf-8")))
     variants = [("solution", room.cells(room.solutions), list(room.exercises))]
     variants += [(f"{name}/{mistake.name}", room.cells({name: mistake.source}), [name])
                  for name, mistakes in room.mistakes.items() for mistake in mistakes]
     raw: dict[str, dict[str, dict]] = {name: {} for name in room.exercises}
     for outcome in sandbox.run(job(room, secret, variants), boxed=False, seconds=600):
         raw[outcome["exercise"]][outcome["variant"].rpartition("/")[2]] = outcome
-    reference = load(room, raw)
+    reference = load(room, secret, raw)
     if path:
         write_atomically(path, json.dumps(raw, allow_nan=False).encode())
     return reference
 
 
-def load(room: Room, raw: dict[str, dict[str, dict]]) -> Reference:
+def load(room: Room, secret: bytes, raw: dict[str, dict[str, dict]]) -> Reference:
     """A reference from the runner's outcomes. RoomError where the solution gave none."""
     expected, mistakes = {}, {}
     for name, exercise in room.exercises.items():
@@ -87,7 +88,7 @@ def load(room: Room, raw: dict[str, dict[str, dict]]) -> Reference:
         mistakes[name] = [Explanation(mistake.slug, mistake.message, read_records(raw[name][mistake.name]["records"], exercise))
                           for mistake in room.mistakes[name]
                           if raw[name].get(mistake.name, {}).get("outcome") == "evidence"]
-    return Reference(room, expected, mistakes, raw)
+    return Reference(room, secret, expected, mistakes, raw)
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -48,7 +48,7 @@ def prove(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
         for mistake in room.mistakes[name]:
             outcome = reference.raw[name].get(mistake.name, {"outcome": "died"})
             proofs.append(Proof("mistake", name, mistake.name, reference.result(name, outcome)))
-    variants = [("released", room.cells({}), list(room.exercises))]
+    variants = [("released", room.cells(room.stubs), list(room.exercises))]
     variants += [(f"{name}/{file}", room.cells({name: source}), [name])
                  for name, files in room.also_right.items() for file, source in files.items()]
     for outcome in sandbox.run(job(room, secret, variants), boxed=False, seconds=600):
@@ -62,6 +62,9 @@ def verify(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
     """`prove`, and RoomError with every place and reason where a proof fails."""
     proofs = prove(room, secret)
     failures = [proof.failure for proof in proofs if proof.failure]
+    failures += [f"{name}: checks.py has a symptom {slug!r} and no mistake of that name says what to tell the student"
+                 for name, exercise in room.exercises.items() for slug, _ in exercise.symptoms
+                 if slug not in {mistake.slug for mistake in room.mistakes[name]}]
     failures += [f"{name}: there is no mistake in {room.path / 'mistakes' / name}, so nothing shows that its check catches "
                  "anything" for name, mistakes in room.mistakes.items() if not mistakes]
     if failures:

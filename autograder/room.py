@@ -184,8 +184,10 @@ class Room:
         return digest.hexdigest()
 
     def cells(self, answers: dict[str, str]) -> list[dict]:
-        """The released notebook's code cells for the runner, with these sources in the answer cells."""
-        return code_cells(self.released, self.exercises, answers)
+        """The released notebook's code cells for the runner, with these sources in the answer cells; the answer cells of
+        other exercises are left out."""
+        cells = code_cells(self.released, self.exercises, answers)
+        return [cell for cell in cells if not cell["exercise"] or cell["exercise"] in answers]
 
 
 def answer_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:

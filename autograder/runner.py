@@ -71,6 +71,9 @@ def main() -> None:
 
     import torch
 
+    # The first optimizer that is made imports it, which takes longer than everything else that a fork does.
+    import torch._dynamo
+
     # One thread: a fork of a process whose OpenMP pool exists hangs, and a worker is one core.
     torch.set_num_threads(1)
     from autograder.evidence import encode

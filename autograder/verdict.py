@@ -22,7 +22,7 @@ SPECIAL = {
                "work that grows with the value of the scale instead of the number of steps.",
     "wrong_result": "The result is not what was asked for, and it is none of the mistakes that are known here. Read the "
                     "signature and the docstring again, then try the input below by hand.",
-    "raises": "Your code stopped with an error.",
+    "raises": "",  # the error itself is what there is to say
 }
 
 
@@ -132,14 +132,18 @@ def judge(exercise: Exercise, expected: list[dict], got: list[dict], mistakes: l
         return without_evidence(exercise, "not_attempted")
     if failed:
         result.diagnosis, words = diagnose(exercise, expected, got, failed, mistakes)
-        result.message = f"{words}\n\n{evidence_in_words(exercise, failed[0], got)}"
+        result.message = _paragraphs(words, evidence_in_words(exercise, failed[0], got))
     return result
 
 
 def without_evidence(exercise: Exercise, diagnosis: str, detail: str = "") -> Result:
     """The verdict on an answer that could not be probed: not attempted, no such name, out of time, process gone."""
-    words = SPECIAL[diagnosis] + (f"\n\n{detail}" if detail else "")
-    return Result(exercise.name, dict(exercise.parts), dict.fromkeys(exercise.parts, 0), diagnosis, words)
+    nothing = dict.fromkeys(exercise.parts, 0)
+    return Result(exercise.name, dict(exercise.parts), nothing, diagnosis, _paragraphs(SPECIAL[diagnosis], detail))
+
+
+def _paragraphs(*paragraphs: str) -> str:
+    return "\n\n".join(filter(None, paragraphs))
 
 
 def error_in_words(error: dict) -> str:
@@ -171,7 +175,7 @@ def diagnose(exercise: Exercise, expected: list[dict], got: list[dict], failed: 
         return best[0][2].slug, best[0][2].message
     words = {mistake.slug: mistake.message for mistake in reversed(mistakes)}
     for slug, rule in exercise.symptoms:
-        if rule(failed):
+        if slug in words and rule(failed):
             return slug, words[slug]
     if best:
         share, _, mistake = max(best, key=lambda row: row[0] + 0.25 * row[1])

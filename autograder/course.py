@@ -1,0 +1,244 @@
+"""A course folder: nbgrader's own layout, our configuration, the secret, the gradebook.
+
+    DIR/nbgrader_config.py        nbgrader with our exporter in place of a kernel
+        exercises/ASSIGNMENT/     the assignment's room: edit here, then `autograder release`
+        source/  release/  submitted/  autograded/  feedback/  gradebook.db      as nbgrader knows them
+        .autograder/secret        what the grading seeds are made from; for the instructor's eyes only
+        .autograder/results/      one JSON file a graded submission
+        .autograder/evidence/     what solutions and mistakes show on the grading seeds
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+import shutil
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import nbformat
+
+from autograder import release
+from autograder.errors import CourseError
+from autograder.grading import Grade
+from autograder.probes import PUBLIC_SECRET
+from autograder.reference import Reference, compute, write_atomically
+from autograder.room import ROOMS, Room, find_room
+
+CONFIG = '''\
+"""nbgrader's configuration of this course. What `nbgrader autograde` and formgrader's button run is set here."""
+
+c = get_config()  # noqa: F821
+
+c.CourseDirectory.course_id = {course_id!r}
+
+# Submissions are not run in a kernel beside the gradebook: the exporter rebuilds each notebook from the released one, runs
+# the answers in a sandbox and writes the verdicts below the check cells. nbgrader scores what it then reads.
+c.Autograde.exporter_class = "autograder.nbgrader_seam.GradedNotebook"
+c.Autograde.sanitize_preprocessors = []
+c.Autograde.autograde_preprocessors = [
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+]
+
+# Students' markdown and outputs are shown in the instructor's browser.
+c.HTMLExporter.sanitize_html = True
+'''
+
+
+@dataclass
+class Course:
+    """An existing course. CourseError where DIR is none."""
+
+    root: Path
+    db: str | None = None
+
+    def __post_init__(self) -> None:
+        self.root = Path(self.root).resolve()
+        if not (self.root / "nbgrader_config.py").is_file() or not (self.root / ".autograder").is_dir():
+            raise CourseError(f"{self.root} is not a course that `autograder init` made (no nbgrader_config.py with a folder "
+                              ".autograder beside it). Make one with `autograder init DIR`, or name it with --course DIR.")
+
+    @cached_property
+    def secret(self) -> bytes:
+        path = self.root / ".autograder" / "secret"
+        try:
+            secret = bytes.fromhex(path.read_text().strip())
+        except (OSError, ValueError) as error:
+            raise CourseError(f"The course's secret cannot be read ({path}: {error}). Grades cannot be made without it; restore "
+                              "it from a backup, so that regrading uses the seeds that it used before.") from error
+        if len(secret) < 16:
+            raise CourseError(f"The course's secret in {path} is too short to be one; restore it from a backup.")
+        return secret
+
+    @cached_property
+    def directory(self):
+        """nbgrader's CourseDirectory under this course's configuration."""
+        from nbgrader.coursedir import CourseDirectory
+        from traitlets.config import PyFileConfigLoader
+
+        try:
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
+        except Exception as error:
+            raise CourseError(f"{self.root / 'nbgrader_config.py'} does not run: {type(error).__name__}: {error}") from error
+        config.CourseDirectory.root = str(self.root)
+        if self.db:
+            config.CourseDirectory.db_url = self.db
+        return CourseDirectory(config=config)
+
+    def path(self, step: str, student: str, assignment: str) -> Path:
+        """A folder of nbgrader's layout, e.g. path("submitted", "ada", "03_gradscaler")."""
+        directory = getattr(self.directory, f"{step}_directory")
+        return Path(self.directory.format_path(directory, student, assignment))
+
+    def room(self, assignment: str) -> Room:
+        return find_room(assignment, self.root / "exercises")
+
+    def assignments(self) -> list[str]:
+        return sorted(path.parent.name for path in (self.root / "exercises").glob("*/*.ipynb")
+                      if path.stem == path.parent.name)
+
+    def students(self, assignment: str) -> list[str]:
+        """Everybody with a folder for the assignment among the submissions, whatever is in it."""
+        pattern = self.path("submitted", "*", assignment)
+        depth = pattern.parts.index("*")
+        found = sorted(path.parts[depth] for path in Path(*pattern.parts[:depth]).glob(str(Path(*pattern.parts[depth:]))))
+        return [student for student in found if not student.startswith(".")]
+
+    def reference(self, assignment: str) -> Reference:
+        """Expected evidence on this course's secret seeds."""
+        return compute(self.room(assignment), self.secret, self.root / ".autograder" / "evidence")
+
+    def result_path(self, assignment: str, student: str) -> Path:
+        return self.root / ".autograder" / "results" / assignment / f"{student}.json"
+
+    def results(self, assignment: str) -> list[dict]:
+        """The records of all graded submissions of an assignment, by student."""
+        return [json.loads(path.read_text(encoding="utf-8"))
+                for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json"))]
+
+    def save_result(self, student: str, grade: Grade) -> None:
+        record = json.dumps(grade.to_json({"student": student}), indent=1)
+        write_atomically(self.result_path(grade.assignment, student), record.encode() + b"\n")
+
+    def save(self, student: str, grade: Grade) -> None:
+        """Put a grade into nbgrader's gradebook and the graded notebook where nbgrader keeps it."""
+        from nbgrader.api import Gradebook
+        from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+
+        timestamp = self._timestamp(student, grade.assignment)
+        folder = self.path("autograded", student, grade.assignment)
+        if timestamp:
+            write_atomically(folder / "timestamp.txt", timestamp[0].encode(), 0o644)
+        write_atomically(folder / f"{grade.assignment}.ipynb", nbformat.writes(grade.notebook).encode() + b"\n", 0o644)
+        with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
+            gradebook.update_or_create_student(student)
+            known = {"timestamp": timestamp[1]} if timestamp else {}
+            gradebook.update_or_create_submission(grade.assignment, student, **known)
+        resources = {"nbgrader": {"student": student, "assignment": grade.assignment, "notebook": grade.assignment,
+                                  "db_url": self.directory.db_url}}
+        for preprocessor in (SaveAutoGrades, AssignLatePenalties):
+            preprocessor(config=self.directory.config).preprocess(grade.notebook, resources)
+        self.save_result(student, grade)
+
+    def _timestamp(self, student: str, assignment: str):
+        from nbgrader.utils import parse_utc
+
+        try:
+            text = (self.path("submitted", student, assignment) / "timestamp.txt").read_text(encoding="utf-8").strip()
+            return (text, parse_utc(text)) if text else None
+        except (OSError, ValueError, OverflowError):
+            return None
+
+    def require_released(self, assignment: str) -> None:
+        """CourseError unless the gradebook knows the assignment."""
+        from nbgrader.api import Gradebook, MissingEntry
+
+        with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
+            try:
+                gradebook.find_notebook(assignment, assignment)
+            except MissingEntry as error:
+                raise CourseError(f"{assignment} was never released in this course, so nobody can have submitted it. Release it "
+                                  f"with `autograder release {assignment}`.") from error
+
+    def build_source(self, reference: Reference) -> None:
+        """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the learner's checks."""
+        from autograder.bundle import file_name, pack
+
+        room = reference.room
+        folder = self.path("source", ".", room.name)
+        notebook = (room.path / f"{room.name}.ipynb").read_bytes()
+        write_atomically(folder / f"{room.name}.ipynb", notebook, 0o644)
+        write_atomically(folder / file_name(room.name), pack(reference), 0o644)
+
+    def release(self, assignment: str) -> int:
+        """Prove the assignment fit, then write source/ and release/. The number of answers that the proof graded."""
+        room = self.room(assignment)
+        proofs = release.verify(room)
+        self.build_source(compute(room, PUBLIC_SECRET))
+        _generate(self, assignment)
+        return len(proofs)
+
+
+def _generate(course: Course, assignment: str) -> None:
+    from nbgrader.apps.api import NbGraderAPI
+
+    api = NbGraderAPI(course.directory)
+    said = api.generate_assignment(assignment, force=True)
+    if not said["success"]:
+        lines = [line for line in (said.get("error") or said.get("log") or "").strip().splitlines() if line.strip()]
+        raise CourseError(f"nbgrader did not release {assignment}: {lines[-1] if lines else 'no message'}")
+
+
+def init(root: Path, course_id: str) -> Course:
+    """Make a course in an empty or new folder, with every assignment of this installation."""
+    root = Path(root).resolve()
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", course_id):
+        raise CourseError(f"{course_id!r} is not a course id: use letters, digits, '_', '-' and '.'")
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise CourseError(f"{root} exists and is not empty; nothing was changed. A course wants a folder of its own: name another.")
+    rooms = sorted(path.parent for path in ROOMS.glob("*/*.ipynb") if path.stem == path.parent.name)
+    if not rooms:
+        raise CourseError(f"There are no exercises in {ROOMS}. A course is made from a checkout of this project: install it "
+                          "with `pip install -e .` in a clone.")
+    references = [compute(Room(room), PUBLIC_SECRET) for room in rooms]
+    (root / ".autograder").mkdir(parents=True)
+    os.chmod(root / ".autograder", 0o700)
+    write_atomically(root / ".autograder" / "secret", (secrets.token_hex(32) + "\n").encode(), 0o600)
+    (root / "nbgrader_config.py").write_text(CONFIG.format(course_id=course_id), encoding="utf-8")
+    for room in rooms:
+        shutil.copytree(room, root / "exercises" / room.name,
+                        ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.pyc"))
+    course = Course(root)
+    for folder in ("source", "submitted"):
+        course.path(folder, ".", ".").mkdir(parents=True, exist_ok=True)
+    for reference in references:
+        course.build_source(reference)
+    create_gradebook(course)
+    return course
+
+
+def create_gradebook(course: Course) -> None:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(course.directory.db_url, course.directory.course_id):
+        pass
+
+
+def prepare_nbgrader() -> None:
+    """Let nbgrader find the `alembic` that stands beside this Python, and keep its log for errors."""
+    from sqlalchemy.exc import SAWarning
+
+    # nbgrader 0.9 adds objects in an order that SQLAlchemy 2.1 remarks on; what is saved is right.
+    warnings.filterwarnings("ignore", category=SAWarning)
+    beside = str(Path(sys.executable).parent)
+    if beside not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = beside + os.pathsep + os.environ.get("PATH", "")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("traitlets").setLevel(logging.ERROR)

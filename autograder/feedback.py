@@ -1,0 +1,105 @@
+"""Feedback for a student: one self-contained HTML page, in which everything that came from the student is text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+
+from autograder.course import Course
+from autograder.errors import CourseError
+from autograder.reference import write_atomically
+from autograder.room import answer_cells
+
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{{ record.assignment }}: {{ record.student }}</title>
+<style>
+ :root { color-scheme: light dark; }
+ body { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem; }
+ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; border-top: 1px solid #8886; padding-top: 1rem; }
+ table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem 1rem .15rem 0; }
+ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+ pre { background: #8882; padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
+ .word { font-weight: 600; } .said { margin: .3rem 0; max-width: 40rem; } .comment { border-left: 4px solid #0072b2; padding-left: 1rem; }
+</style>
+</head>
+<body>
+<h1>{{ record.assignment }}: {{ "%g"|format(total) }} of {{ "%g"|format(record.max_score) }} points</h1>
+<p>{{ record.student }}.{% if record.status != "graded" %} <span class="word">Status: {{ record.status }}.</span>{% endif %}
+{% if record.message %} {{ record.message }}.{% endif %}
+{% if late %} A late penalty of {{ "%g"|format(late) }} points is taken off.{% endif %}</p>
+<table>
+<thead><tr><th scope="col">exercise</th><th scope="col" class="n">points</th><th scope="col">result</th></tr></thead>
+<tbody>
+{% for name, exercise in record.exercises.items() %}
+<tr><th scope="row"><a href="#{{ name }}">{{ name }}</a></th>
+<td class="n">{{ "%g"|format(exercise.score) }} of {{ "%g"|format(exercise.max_score) }}</td>
+<td>{{ "right" if exercise.passed else exercise.diagnosis|replace("_", " ") }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+{% for name, exercise in record.exercises.items() %}
+<h2 id="{{ name }}">{{ name }}: {{ "%g"|format(exercise.score) }} of {{ "%g"|format(exercise.max_score) }} points</h2>
+{% if exercise.passed %}<p class="said">Right on every input.</p>{% else %}
+{% if exercise.diagnosis not in ("wrong_result", "raises", "not_attempted", "timeout") %}
+<p class="said word">{{ exercise.diagnosis|replace("_", " ") }}</p>{% endif %}
+{% for paragraph in exercise.message.split("\\n\\n") %}<p class="said">{{ paragraph }}</p>
+{% endfor %}{% endif %}
+{% for comment in comments.get(name, []) %}<p class="said comment">Your instructor: {{ comment }}</p>
+{% endfor %}
+{% if name in answers %}<details><summary>your answer</summary><pre><code>{{ answers[name] }}</code></pre></details>{% endif %}
+{% endfor %}
+</body>
+</html>
+"""
+
+
+def page(record: dict, answers: dict[str, str], comments: dict[str, list[str]], total: float, late: float = 0.0) -> str:
+    """The page of one result record. Whatever a student wrote is escaped; nothing in it can run or load."""
+    from jinja2 import Environment
+
+    template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
+    return template.render(record=record, answers=answers, comments=comments, total=total, late=late)
+
+
+def write(course: Course, assignment: str) -> list[Path]:
+    """Write feedback/STUDENT/ASSIGNMENT/ASSIGNMENT.html for every graded submission."""
+    records = course.results(assignment)
+    if not records:
+        raise CourseError(f"Nothing of {assignment} is graded yet; run `autograder grade {assignment}` first.")
+    written = []
+    for record in records:
+        student = record["student"]
+        graded = course.path("autograded", student, assignment) / f"{assignment}.ipynb"
+        answers = {}
+        if graded.is_file():
+            answers = {name: cell.source for name, cell in answer_cells(nbformat.read(graded, as_version=4)).items()}
+        comments, total, late = from_gradebook(course, student, assignment, record)
+        path = course.path("feedback", student, assignment) / f"{assignment}.html"
+        write_atomically(path, page(record, answers, comments, total, late).encode(), 0o644)
+        written.append(path)
+    return written
+
+
+def from_gradebook(course: Course, student: str, assignment: str, record: dict) -> tuple[dict[str, list[str]], float, float]:
+    """An instructor's comments by exercise, the total with manual grades in it, and the late penalty."""
+    from nbgrader.api import Gradebook, MissingEntry
+
+    comments: dict[str, list[str]] = {}
+    with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
+        try:
+            submission = gradebook.find_submission(assignment, student)
+        except MissingEntry:
+            return comments, record["score"], 0.0
+        for notebook in submission.notebooks:
+            for comment in notebook.comments:
+                if comment.manual_comment:
+                    comments.setdefault(comment.cell.name.rpartition("-")[0] or comment.cell.name, []).append(comment.manual_comment)
+        late = submission.late_submission_penalty or 0.0
+        return comments, submission.score - late, late
