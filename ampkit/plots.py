@@ -110,12 +110,12 @@ def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], 
     axis.axvline(math.log2(ceiling), color=BLACK, linewidth=1.2, linestyle="--", label=f"ceiling {_power(ceiling)}")
     axis.set_yscale("symlog", linthresh=1)
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axis.set_ylim(bottom=0)
     axis.xaxis.set_major_formatter(lambda value, _: f"$2^{{{value:g}}}$")
     axis.set_xlabel("init_scale (log2 axis)")
     axis.set_ylabel("steps (log axis)")
     axis.set_title("What a first scale costs until the ceiling is reached", loc="left")
-    axis.legend(frameon=False)
+    axis.set_ylim(0, 60 * max(*waiting.values(), *skipped.values(), 1))
+    axis.legend(frameon=False, loc="upper right", ncols=3)
     worst_low, worst_high = max(waiting.values()), max(skipped.values())
     return picture(
         figure,

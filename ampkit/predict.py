@@ -6,13 +6,13 @@ import html
 import sys
 from typing import Any
 
-from ampkit.show import BLUE, FAINT, INK, Shown
+from ampkit.show import BLUE, FAINT, INK, Live
 
 ASK = "Predict first, then run the next cell."
 MISSED = "You ran on without a prediction. Choose one anyway: a wrong guess is what makes the answer stick."
 
 
-class Prediction(Shown):
+class Prediction(Live):
     """One question with its options; `chosen` is the option that the learner clicked, or None.
 
     It can be changed until the next cell runs. Then it is closed, unless nothing was chosen yet.
@@ -100,7 +100,7 @@ def _before_next_cell(tell: Any) -> None:
 
 
 def _heading(question: str) -> str:
-    return f'<div style="color:{INK};font-weight:600;line-height:1.5;max-width:740px">{html.escape(question)}</div>'
+    return f'<div style="color:{INK};font-weight:600;line-height:1.5;max-width:900px">{html.escape(question)}</div>'
 
 
 def _line(words: str) -> str:

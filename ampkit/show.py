@@ -1,7 +1,6 @@
 """What a lesson puts on the page: pictures with alt text, tables, diffs between loops, the line about this machine.
 
-Everything here shows itself in three ways at once: as HTML in JupyterLab, as the same HTML on a page without a kernel,
-and as plain text in a terminal.
+Everything here shows itself as HTML in JupyterLab, as the same HTML on a page without a kernel, as text in a terminal.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import html
 import io
 import json
 import os
+import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,9 @@ MONO = "var(--jp-code-font-family, ui-monospace, Menlo, Consolas, monospace)"
 
 
 class Shown:
-    """Something to look at: HTML where there is HTML, `text` everywhere else, a live widget where there is a kernel.
+    """Something to look at: HTML where there is HTML, `text` everywhere else.
 
     alt: one sentence on what there is to see. figure: the matplotlib figure of a plot. png: the same picture as bytes.
-    widget: an ipywidgets widget that replaces the HTML in a live notebook.
     """
 
     def __init__(
@@ -44,10 +43,9 @@ class Shown:
         alt: str = "",
         figure: Any = None,
         png: bytes | None = None,
-        widget: Any = None,
     ) -> None:
         self.html, self.text, self.alt = markup, text, alt
-        self.figure, self.png, self.widget = figure, png, widget
+        self.figure, self.png = figure, png
 
     def __repr__(self) -> str:
         return self.text
@@ -56,12 +54,31 @@ class Shown:
         bundle: dict[str, Any] = {"text/plain": self.text, "text/html": self.html}
         if self.png is not None:
             bundle["image/png"] = base64.b64encode(self.png).decode()
-        if self.widget is not None:
-            live = self.widget._repr_mimebundle_()
-            view = "application/vnd.jupyter.widget-view+json"
-            if view in live:
-                bundle[view] = live[view]
         return bundle
+
+
+class Live(Shown):
+    """Something to press: an ipywidgets widget in a live notebook, and its first view as HTML on every other page.
+
+    The two are two outputs of the cell, because a page that prefers the widget shows nothing where it cannot run it;
+    the widget, once it runs, hides the first view.
+    """
+
+    widget: Any = None
+
+    def _ipython_display_(self) -> None:
+        if self.widget is None:
+            raise NotImplementedError  # IPython then asks for the HTML and the text
+        import ipywidgets
+        from IPython.display import display
+
+        name = f"ampkit-still-{uuid.uuid4().hex[:8]}"
+        rule = f".jp-OutputArea-child:has(.{name}), .{name} {{ display: none !important; }}"
+        hide = ipywidgets.HTML(f"<style>{rule}</style>", layout=ipywidgets.Layout(display="none"))
+        view = ipywidgets.VBox([self.widget, hide])._repr_mimebundle_()
+        still = {**self._repr_mimebundle_(), "text/html": f'<div class="{name}">{self.html}</div>'}
+        display({**view, "text/plain": "", "text/html": ""}, raw=True)
+        display(still, raw=True)
 
 
 def picture(figure: Any, see: str, width_px: int = 760) -> Shown:
@@ -154,7 +171,7 @@ def diff(text: str, title: str = "") -> Shown:
     label = f"Difference {title}".strip()
     markup = (
         f'<pre aria-label="{html.escape(label)}" style="color:{INK};background:{PAPER};border:1px solid {RULE};'
-        f'border-radius:6px;padding:0.5em 0;overflow-x:auto;line-height:1.4;font-family:{MONO}">'
+        f'border-radius:6px;padding:0.5em 0;overflow-x:auto;white-space:pre;line-height:1.4;font-family:{MONO}">'
     )
     return Shown(markup + "".join(lines) + "</pre>", text, alt=label)
 

@@ -32,6 +32,7 @@ MEANINGS = {
 class Call:
     """One call and what came of it. error: PyTorch's own words, or None. meaning: one line on it, or on the outcome."""
 
+    name: str
     code: str
     error: str | None
     meaning: str
@@ -105,7 +106,7 @@ class ScalerLab:
                 return "Every gradient vanished in FP16: this scale is too low for gradients so small."
             return "The stored gradients are the true ones times the scale."
 
-        return self._do("scaler.scale(loss).backward()", run)
+        return self._do("backward", "scaler.scale(loss).backward()", run)
 
     def unscale(self) -> Call:
         """scaler.unscale_(optimizer)"""
@@ -116,7 +117,7 @@ class ScalerLab:
                 return "Divided by the scale, and looked: found_inf is 1. The step will be skipped."
             return "Divided by the scale, and looked: found_inf is 0. The stored gradients are the true ones."
 
-        return self._do("scaler.unscale_(optimizer)", run)
+        return self._do("unscale_", "scaler.unscale_(optimizer)", run)
 
     def clip(self) -> Call:
         """torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)"""
@@ -130,7 +131,7 @@ class ScalerLab:
                 return "Clipped the scaled gradients: in true units to max_norm / scale. PyTorch does not notice."
             return f"The true norm is at most {self.max_norm:g} now."
 
-        return self._do(f"clip_grad_norm_(model.parameters(), {self.max_norm:g})", run)
+        return self._do("clip", f"clip_grad_norm_(model.parameters(), {self.max_norm:g})", run)
 
     def step(self) -> Call:
         """scaler.step(optimizer)"""
@@ -143,7 +144,7 @@ class ScalerLab:
                 return "Skipped: found_inf is 1, optimizer.step() was not called, the weights are untouched."
             return "optimizer.step() was called."
 
-        return self._do("scaler.step(optimizer)", run)
+        return self._do("step", "scaler.step(optimizer)", run)
 
     def update(self) -> Call:
         """scaler.update()"""
@@ -159,7 +160,7 @@ class ScalerLab:
                 return f"{self.growth_interval} clean updates in a row: the scale grows, {before:g} → {self.scale:g}."
             return f"The scale stays. Clean updates in a row: {self.tracker} of {self.growth_interval}."
 
-        return self._do("scaler.update()", run)
+        return self._do("update", "scaler.update()", run)
 
     def iteration(self) -> Call:
         """One whole iteration in the right order."""
@@ -214,12 +215,12 @@ class ScalerLab:
             outputs = self.model(inputs)
         return outputs.float().sum() * self.gradient
 
-    def _do(self, code: str, run: Callable[[], str]) -> Call:
+    def _do(self, name: str, code: str, run: Callable[[], str]) -> Call:
         try:
-            call = Call(code, None, run())
+            call = Call(name, code, None, run())
         except (RuntimeError, AssertionError, ValueError) as error:
             words = f"{type(error).__name__}: {error}"
             meaning = next((text for key, text in MEANINGS.items() if key in words), "PyTorch refused this order.")
-            call = Call(code, words, meaning)
+            call = Call(name, code, words, meaning)
         self.calls.append(call)
         return call

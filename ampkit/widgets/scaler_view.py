@@ -7,15 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, Shown, drawing
+from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, Live, drawing
 from ampkit.widgets.scaler_lab import ScalerLab, Update
 
 WIDTH = 740
 STAGES = {"READY": 20, "UNSCALED": 285, "STEPPED": 550}
 MEANS = {
-    "READY": "gradients are scaled, or not there",
-    "UNSCALED": "gradients are true, found_inf is known",
-    "STEPPED": "the optimizer stepped, or was skipped",
+    "READY": "gradients are scaled",
+    "UNSCALED": "gradients are true",
+    "STEPPED": "gradients are used up",
 }
 INVITE = "Run this cell in JupyterLab to drive the scaler: every button makes the call on a real torch.amp.GradScaler."
 
@@ -47,7 +47,7 @@ def state_svg(lab: ScalerLab) -> str:
         )
         title = f"▶ {name}" if now else name
         parts.append(_text(left + 85, 86, title, size=16, ink=ink, bold=True))
-        parts.append(_text(left + 85, 107, MEANS[name], size=9.2, ink=ink))
+        parts.append(_text(left + 85, 107, MEANS[name], size=12, ink=ink))
     return "".join(parts) + "</svg>"
 
 
@@ -135,41 +135,46 @@ def readings_html(lab: ScalerLab) -> str:
 def message_html(lab: ScalerLab) -> str:
     """The last call with its outcome, or PyTorch's own error, and the calls before it."""
     if not lab.calls:
-        return f'<div role="status" style="color:{FAINT};padding:0.4em 0.8em">{html.escape(FIRST)}</div>'
+        return (
+            f'<div role="status" style="border-left:5px solid {RULE};padding:0.4em 0.8em;color:{INK};'
+            f'min-height:4.6em;line-height:1.45">{html.escape(FIRST)}</div>'
+        )
     last = lab.calls[-1]
     colour = VERMILLION if last.error else GREEN
     line = f'<div style="font-family:{MONO}">{html.escape(last.code)}</div>'
     if last.error:
         line += f'<div style="font-family:{MONO};font-weight:700">✗ {html.escape(last.error)}</div>'
     line += f"<div>{html.escape(last.meaning)}</div>"
-    before = "".join(
-        f"<li>{html.escape(call.code)}{' ✗ refused' if call.error else ''}</li>" for call in lab.calls[-7:-1]
-    )
-    older = (
-        f'<ol style="font-family:{MONO};font-size:0.85em;color:{FAINT};margin:0.3em 0">{before}</ol>' if before else ""
-    )
+    before = " → ".join(call.name + (" ✗" if call.error else "") for call in lab.calls[-8:-1])
+    line += f'<div style="color:{FAINT};font-size:0.9em">before: {html.escape(before or "nothing")}</div>'
     return (
         f'<div role="status" aria-live="polite" style="border-left:5px solid {colour};padding:0.4em 0.8em;color:{INK};'
-        f'max-width:{WIDTH}px;line-height:1.45">{line}</div>{older}'
+        f'max-width:{WIDTH}px;min-height:4.6em;line-height:1.45">{line}</div>'
     )
 
 
 FIRST = "Start with scaler.scale(loss).backward(). Then try the calls in the wrong order."
 
 
+class Machine(Live):
+    """The drawn scaler; `lab` is the real one behind it."""
+
+    def __init__(self, lab: ScalerLab) -> None:
+        still = drawing(state_svg(lab), state_alt(lab), INVITE)
+        super().__init__(still.html, still.text, alt=still.alt)
+        self.lab, self.widget = lab, _controls(lab)
+
+
 def scaler_machine(
     init_scale: float = 2.0**16, growth_interval: int = 4, max_norm: float = 1.0, gradient: float = 2.0**-4
-) -> Shown:
+) -> Machine:
     """A real torch.amp.GradScaler("cpu") to drive call by call, with its state drawn after each call.
 
     gradient: size of the largest true gradient at the start, a power of two from 2**-30 to 2**12.
     Without a kernel, the first view stands as a picture.
     """
     lab = ScalerLab(init_scale, growth_interval, max_norm, gradient)
-    static = drawing(state_svg(lab), state_alt(lab), INVITE)
-    static.widget = _controls(lab)
-    static.lab = lab
-    return static
+    return Machine(lab)
 
 
 def _controls(lab: ScalerLab) -> Any:
@@ -196,14 +201,15 @@ def _controls(lab: ScalerLab) -> Any:
         made.on_click(pressed)
         return made
 
-    sizes = [(f"2^{power} = {2.0**power:.3g}", 2.0**power) for power in range(-30, 13)]
+    sizes = [(f"2^{power}", 2.0**power) for power in range(-30, 13)]
     size = widgets.SelectionSlider(
         options=sizes, value=lab.gradient, description="largest gradient", continuous_update=False
     )
-    size.style.description_width, size.layout.width = "110px", "420px"
+    size.style.description_width, size.layout.width = "104px", "370px"
     nan = widgets.Checkbox(value=False, description="NaN in the forward", indent=False)
     interval = widgets.Dropdown(options=[1, 2, 4, 8, 2000], value=lab.growth_interval, description="growth_interval")
-    interval.style.description_width, interval.layout.width = "110px", "200px"
+    interval.style.description_width, interval.layout.width = "104px", "176px"
+    nan.layout.width = "160px"
 
     def set_size(change: Any) -> None:
         lab.gradient = change["new"]

@@ -36,7 +36,6 @@ def test_without_a_kernel_the_page_lists_the_options_escaped():
     assert "<li>scale &lt; 1</li>" in bundle["text/html"]
     assert "Is &lt;b&gt; bold?" in bundle["text/html"]
     assert "A. scale < 1" in bundle["text/plain"]
-    assert "application/vnd.jupyter.widget-view+json" in bundle
 
 
 @pytest.mark.parametrize("options", [(), ("only",), ("same", "same")])

@@ -132,7 +132,22 @@ def test_the_first_view_is_a_picture_with_alt_text_that_needs_no_kernel():
     assert 'alt="State diagram of one optimizer' in bundle["text/html"]
     assert "<svg" not in bundle["text/html"]  # a data image: sanitisers drop inline SVG
     assert "READY" in bundle["text/plain"]
-    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_a_notebook_gets_the_widget_and_a_first_view_that_the_widget_hides():
+    capture = pytest.importorskip("IPython.utils.capture", reason="requires IPython")
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell.instance()
+    try:
+        with capture.capture_output() as shown:
+            scaler_machine()._ipython_display_()
+    finally:
+        shell.clear_instance()
+    live, still = (output.data for output in shown.outputs)
+    assert "application/vnd.jupyter.widget-view+json" in live
+    assert live["text/html"] == live["text/plain"] == ""
+    assert 'class="ampkit-still-' in still["text/html"] and "<img" in still["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" not in still
 
 
 def test_the_buttons_drive_the_lab_and_redraw():

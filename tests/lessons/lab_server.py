@@ -52,6 +52,14 @@ def serving(root: Path, settings: Path, package: Path) -> Iterator[tuple[str, st
         "IPYTHONDIR": str(settings / "ipython"),
         "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]),
     }
+    # All cells stay in the page, so that a test can look at each of them; no question about news lies over it.
+    for name, value in (
+        ("notebook-extension/tracker", '{"windowingMode": "none"}'),
+        ("apputils-extension/notification", '{"fetchNews": "false", "checkForUpdates": false}'),
+    ):
+        file = settings / "user" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(value, encoding="utf-8")
     log = settings / "jupyterlab.log"
     with log.open("w") as output:
         server = subprocess.Popen(

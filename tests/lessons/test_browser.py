@@ -1,4 +1,4 @@
-"""Opens each lesson in JupyterLab in headless Chromium, runs it, answers a question, moves the widget, takes pictures."""
+"""Opens each lesson in JupyterLab in headless Chromium, runs it, answers a question, moves the widget."""
 
 from __future__ import annotations
 
