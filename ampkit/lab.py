@@ -60,15 +60,15 @@ def prepare(course: Path, *, root: Path | None = None, build: Builder | None = N
             f"The working copy cannot be in the checkout {root}: your answers would stand among its own files. "
             "Choose a folder outside of it: ampkit lab --dir FOLDER"
         )
-    files, lines = _released(root, build)
-    for path in sorted((root / "lessons").glob("*.ipynb")):
-        files[f"lessons/{path.name}"] = path
+    lessons = {f"lessons/{path.name}": path for path in sorted((root / "lessons").glob("*.ipynb"))}
     for path in sorted((root / "lessons" / "measured").rglob("*")):
         if path.is_file():
-            files[path.relative_to(root).as_posix()] = path
+            lessons[path.relative_to(root).as_posix()] = path
     try:
         (course / "lessons").mkdir(parents=True, exist_ok=True)  # JupyterLab opens there
-        return lines + sync(files, course)
+        lines = sync(lessons, course)  # before the exercises, which take a while to release
+        released, unreleased = _released(root, build)
+        return lines + unreleased + sync(released, course)
     except OSError as error:
         raise LabError(
             f"The working copy {course} cannot be written: {error}. "
@@ -206,6 +206,7 @@ def _built(room: Path, root: Path, build: Builder | None) -> Path:
     built = shelf / _content_hash(room, grader)
     if built.is_dir():
         return built
+    print(f"Preparing the exercises of {room.name}; this takes a while, once.", flush=True)
     shelf.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=shelf.parent, prefix=f".{room.name}-") as temporary:
         out = Path(temporary) / "out"
