@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import Popen
 
 import ampkit
 from ampkit.errors import LabError
@@ -280,7 +280,7 @@ def _serve(course: Path, port: int, browser: bool) -> int:
         command.append("--allow-root")
     if not browser:
         command.append("--no-browser")
-    server = subprocess.Popen(command)
+    server = Popen(command)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: server.terminate())  # else the server would outlive this process
     while True:

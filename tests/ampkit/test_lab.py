@@ -252,7 +252,7 @@ def test_jupyterlab_is_started_on_the_working_copy_with_the_port_and_without_a_b
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     monkeypatch.setattr(lab, "prepare", lambda course: [])
-    monkeypatch.setattr(lab.subprocess, "Popen", Server)
+    monkeypatch.setattr(lab, "Popen", Server)
     monkeypatch.setattr(lab.signal, "signal", lambda *_: None)
     assert lab.run(course, port=port, browser=False) == 0
     command = commands[0]
