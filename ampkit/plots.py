@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ampkit.show import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Shown, picture
+from ampkit.show import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Shown, picture, power
 
 SMALLEST = -25  # 2**-25 and below rounds to zero in FP16
 NORMAL = -14  # 2**-14 is the smallest normal number
@@ -50,8 +50,8 @@ def gradient_histogram(
         panel.set_xlim(low, high)
         panel.set_ylabel("share of elements")
         panel.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-        panel.set_title(f"scale {_power(scale)}", loc="left", fontsize=10, fontweight="bold")
-        said.append(f"at scale {_power(scale)} {shares['lost']:.1%} become zero and {shares['overflow']:.1%} overflow")
+        panel.set_title(f"scale {power(scale)}", loc="left", fontsize=10, fontweight="bold")
+        said.append(f"at scale {power(scale)} {shares['lost']:.1%} become zero and {shares['overflow']:.1%} overflow")
     panels[-1].set_xlabel("log2 |gradient × scale|")
     figure.suptitle(f"{len(finite):,} nonzero {name}, in the range of FP16", x=0.012, ha="left", fontsize=12)
     return picture(figure, f"Where the {name} fall in FP16: {'; '.join(said)}.")
@@ -74,7 +74,7 @@ def scale_history(scales: Sequence[float], skipped: Sequence[bool], title: str =
     axis.set_title(title, loc="left")
     taken = len(scales) - len(hit)
     see = f"{len(hit)} of {len(scales)} steps are skipped and {taken} taken"
-    return picture(figure, f"{see}; the scale goes from {_power(scales[0])} to {_power(scales[-1])}.")
+    return picture(figure, f"{see}; the scale goes from {power(scales[0])} to {power(scales[-1])}.")
 
 
 def loss_curves(runs: Mapping[str, Sequence[float]], title: str = "Training loss", smooth: int = 1) -> Shown:
@@ -107,7 +107,7 @@ def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], 
     places = [math.log2(scale) for scale in scales]
     axis.bar(places, [waiting[s] for s in scales], 0.7, color=SKY, label="taken with too low a scale")
     axis.bar(places, [skipped[s] for s in scales], 0.7, color=VERMILLION, hatch="//", label="skipped, scale too high")
-    axis.axvline(math.log2(ceiling), color=BLACK, linewidth=1.2, linestyle="--", label=f"ceiling {_power(ceiling)}")
+    axis.axvline(math.log2(ceiling), color=BLACK, linewidth=1.2, linestyle="--", label=f"ceiling {power(ceiling)}")
     axis.set_yscale("symlog", linthresh=1)
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axis.xaxis.set_major_formatter(lambda value, _: f"$2^{{{value:g}}}$")
@@ -143,11 +143,6 @@ def _zones(panel: Any, low: float, high: float, shares: Mapping[str, float]) -> 
         panel.text(
             (start + end) / 2, 0.97, label, transform=panel.get_xaxis_transform(), ha="center", va="top", fontsize=9
         )
-
-
-def _power(scale: float) -> str:
-    exponent = math.log2(scale)
-    return f"2^{exponent:g}" if exponent.is_integer() and scale >= 2 else f"{scale:g}"
 
 
 def _axis(figure: Any) -> Any:

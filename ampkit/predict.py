@@ -9,6 +9,7 @@ from typing import Any
 from ampkit.show import BLUE, FAINT, INK, Live
 
 ASK = "Predict first, then run the next cell."
+AFTER = "The cell below has the answer."
 MISSED = "You ran on without a prediction. Choose one anyway: a wrong guess is what makes the answer stick."
 
 
@@ -21,7 +22,7 @@ class Prediction(Live):
     def __init__(self, options: tuple[str, ...], question: str | None) -> None:
         self.options, self.question = options, question
         self.chosen: str | None = None
-        self.closed = False
+        self.closed = self.passed = False
         self._buttons: list[Any] = []
         self._says: Any = None
         super().__init__(_static(options, question), _plain(options, question), alt=question or ASK)
@@ -34,14 +35,12 @@ class Prediction(Live):
             raise ValueError(f"There is no option {option!r}. Choose one of: {', '.join(self.options)}.")
         if not self.closed:
             self.chosen = option
-        self._refresh(f"You said: {self.chosen}. {'' if self.closed else 'Now run the next cell and compare.'}")
+        self._refresh(f"You said: {self.chosen}. {AFTER if self.passed else 'Now run the next cell and compare.'}")
 
     def _next_cell_runs(self) -> None:
-        if self.chosen is None:
-            self._refresh(MISSED)
-        else:
-            self.closed = True
-            self._refresh(f"You said: {self.chosen}. The cell below has the answer.")
+        self.passed = True
+        self.closed = self.chosen is not None
+        self._refresh(f"You said: {self.chosen}. {AFTER}" if self.closed else MISSED)
 
     def _build(self) -> Any:
         try:

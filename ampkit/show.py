@@ -9,6 +9,7 @@ import base64
 import html
 import io
 import json
+import math
 import os
 import uuid
 from collections.abc import Iterable, Sequence
@@ -103,6 +104,14 @@ def drawing(svg: str, alt: str, note: str = "") -> Shown:
     below = f'<p style="color:{FAINT};margin:0.3em 0">{html.escape(note)}</p>' if note else ""
     markup = f'<img alt="{html.escape(alt)}" src="data:image/svg+xml;base64,{source}" style="max-width:100%">{below}'
     return Shown(markup, f"{alt}\n{note}".rstrip(), alt=alt)
+
+
+def power(value: float) -> str:
+    """A power of two as one writes it, 2¹⁶; any other number, and 1, in short decimal form."""
+    exponent = math.log2(value) if value > 0 else math.nan
+    if not exponent.is_integer() or exponent == 0:
+        return f"{value:g}"
+    return "2" + f"{exponent:.0f}".translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> Shown:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, Live, drawing
+from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, Live, drawing, power
 from ampkit.widgets.scaler_lab import ScalerLab, Update
 
 WIDTH = 740
@@ -76,7 +76,7 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
     parts = [_open(150, chart_alt(updates, init_scale))]
     for level in sorted({low, (low + high) // 2, high}):
         parts.append(f'<path d="M{left},{y(level):.1f} H{left + wide}" style="stroke:{RULE};stroke-width:0.6"/>')
-        parts.append(_text(left - 8, y(level) + 4, f"2^{level}", size=11, anchor="end", ink=FAINT))
+        parts.append(_text(left - 8, y(level) + 4, power(2.0**level), size=11, anchor="end", ink=FAINT))
     path, before = f"M{x(0):.1f},{y(math.log2(start)):.1f}", math.log2(start)
     for count, level in enumerate(levels, 1):
         path += f" H{x(count):.1f} V{y(level):.1f}" if level != before else f" H{x(count):.1f}"
@@ -90,13 +90,12 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
             a, b = x(count), y(level)
             parts.append(f'<path d="M{a - 5:.1f},{b + 5:.1f} h10 l-5,-9 z" style="fill:{GREEN}"/>')
         before = level
-    parts.append(_text(left, 124, "updates →", size=11, anchor="start", ink=FAINT))
     parts.append(
         _cross(left + 190, 140 - 4) + _text(left + 202, 140, "step skipped, scale halved", size=11, anchor="start")
     )
     parts.append(f'<path d="M{left + 395},140 h10 l-5,-9 z" style="fill:{GREEN}"/>')
     parts.append(_text(left + 412, 140, "scale doubled", size=11, anchor="start"))
-    parts.append(_text(left, 140, "scale (log2 axis)", size=11, anchor="start", ink=FAINT))
+    parts.append(_text(left, 140, "scale (log2), updates →", size=11, anchor="start", ink=FAINT))
     return "".join(parts) + "</svg>"
 
 
@@ -201,7 +200,7 @@ def _controls(lab: ScalerLab) -> Any:
         made.on_click(pressed)
         return made
 
-    sizes = [(f"2^{power}", 2.0**power) for power in range(-30, 13)]
+    sizes = [(power(2.0**exponent), 2.0**exponent) for exponent in range(-30, 13)]
     size = widgets.SelectionSlider(
         options=sizes, value=lab.gradient, description="largest gradient", continuous_update=False
     )

@@ -29,6 +29,7 @@ def test_running_on_without_a_prediction_leaves_it_open_and_says_so():
     assert MISSED.split(".")[0] in asked._says.value
     asked.choose("zero")
     assert asked.chosen == "zero"
+    assert "The cell below has the answer" in asked._says.value
 
 
 def test_without_a_kernel_the_page_lists_the_options_escaped():

@@ -31,6 +31,13 @@ def test_a_table_says_yes_and_no_and_shortens_floats():
     assert "yes" in repr(shown) and "no" in repr(shown) and "1.235" in repr(shown) and "20,000" in repr(shown)
 
 
+@pytest.mark.parametrize(
+    ("value", "written"), [(65536.0, "2¹⁶"), (2.0**-24, "2⁻²⁴"), (1.0, "1"), (1000.0, "1000"), (0.0, "0")]
+)
+def test_a_power_of_two_is_written_as_one(value, written):
+    assert show.power(value) == written
+
+
 def test_the_machine_line_says_device_and_version_and_that_no_gpu_run_is_stored(tmp_path):
     import torch
 

@@ -64,6 +64,12 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path
     assert pictures.count() > 0
     assert page.locator(".jp-OutputArea-output img:not([alt]), .jp-OutputArea-output img[alt='']").count() == 0
 
+    assert not any(still.is_visible() for still in page.locator("[class^='ampkit-still-']").all())
+    for number, heading in enumerate(page.locator(".jp-RenderedMarkdown h2").all(), 1):
+        heading.evaluate("element => element.scrollIntoView()")
+        page.wait_for_timeout(200)
+        page.screenshot(path=SHOTS / f"{path.stem}_section_{number:02d}.png")
+
     question = page.locator("button[title^='Predict: ']").first
     question.click()
     page.get_by_text("You said:").first.wait_for(timeout=20_000)
