@@ -1,0 +1,14 @@
+"""."""
+
+import torch
+
+
+def clipped_step(scaler, optimizer, loss, parameters, max_norm) -> float:
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    if torch.isfinite(norm):
+        optimizer.step()
+    scaler.step(optimizer)
+    scaler.update()
+    return float(norm)

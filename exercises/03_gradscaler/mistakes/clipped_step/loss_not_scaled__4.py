@@ -1,0 +1,12 @@
+"""."""
+
+import torch
+
+
+def clipped_step(scaler, optimizer, loss, parameters, max_norm) -> float:
+    scaler.scale(loss)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return float(norm)

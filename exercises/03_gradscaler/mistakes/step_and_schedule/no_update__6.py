@@ -1,0 +1,15 @@
+"""The scaler is told that a step is over only if the optimizer stepped, so an overflow never lowers the scale. Look at
+what 4 consists of, and when each half of it is called.
+"""
+
+import torch
+
+
+def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
+    scaler.scale(loss).backward()
+    stepped = all(bool(torch.isfinite(p.grad).all()) for group in optimizer.param_groups for p in group["params"])
+    if stepped:
+        scaler.step(optimizer)
+        scaler.update()
+        scheduler.step()
+    return stepped
