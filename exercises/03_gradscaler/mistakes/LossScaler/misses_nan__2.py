@@ -1,0 +1,43 @@
+"""."""
+
+
+class LossScaler:
+    def __init__(self, init_scale, growth_factor, backoff_factor, growth_interval):
+        self._scale = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.good_steps = 0
+        self.found_inf = {}  # id of an optimizer that was unscaled: did it overflow?
+        self.stepped = set()
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        largest = max(grad.abs().max().item() for grad in grads)
+        self.found_inf[id(optimizer)] = largest > 65504
+        for grad in grads:
+            grad.div_(self._scale)
+
+    def step(self, optimizer):
+        if id(optimizer) not in self.found_inf:
+            self.unscale_(optimizer)
+        if not self.found_inf[id(optimizer)]:
+            optimizer.step()
+
+    def update(self):
+        if any(self.found_inf.values()):
+            self._scale *= self.backoff_factor
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.good_steps = 0
+        self.found_inf.clear()
+        self.stepped.clear()
+
+    def get_scale(self):
+        return self._scale

@@ -1,0 +1,11 @@
+"""."""
+
+import math
+
+
+def choose_init_scale(grads):
+    largest = max(g.max().item() for g in grads)
+    if largest == 0:
+        return 65536.0
+    scale = 2.0 ** math.floor(math.log2(65504 / largest))
+    return min(max(scale, 1.0), 2.0**24)

@@ -1,0 +1,10 @@
+"""Gradients that are all zero fit at any scale, or make your formula fail. The docstring says what to return for
+them."""
+
+
+def choose_init_scale(grads):
+    largest = max(g.abs().max() for g in grads)
+    for exponent in range(24, 0, -1):
+        if (largest * 2.0**exponent).half().isfinite():
+            return 2.0**exponent
+    return 1.0

@@ -1,0 +1,18 @@
+"""."""
+
+
+def simulate_scale(found_inf, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
+    history, good = [init_scale], 0
+    for overflow in found_inf:
+        scale = history[-1]
+        if overflow:
+            scale *= backoff_factor
+            good = 0
+        else:
+            good += 1
+            if good == growth_interval:
+                if scale * growth_factor < 2.0**128:
+                    scale *= growth_factor
+                good = 0
+        history.append(scale)
+    return history

@@ -1,0 +1,20 @@
+"""."""
+
+import torch
+
+
+def simulate_scale(found_inf, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
+    scale, good, history = init_scale, 0, []
+    for overflow in found_inf:
+        if overflow:
+            scale *= backoff_factor
+            good = 1
+        else:
+            good += 1
+            if good >= growth_interval:
+                grown = scale * growth_factor
+                if grown <= torch.finfo(torch.float32).max:
+                    scale = grown
+                good = 1
+        history.append(scale)
+    return history
