@@ -96,17 +96,18 @@ def loss_curves(runs: Mapping[str, Sequence[float]], title: str = "Training loss
     return picture(figure, "The loss ends at " + ", ".join(f"{end:.3g} ({name})" for name, end in ends.items()) + ".")
 
 
-def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], ceiling: float) -> Shown:
+def init_scale_cost(costs: Mapping[float, tuple[int, int]], ceiling: float) -> Shown:
     """What a first scale costs: steps skipped above the ceiling, steps taken with too low a scale below it.
 
-    Keys are first scales; ceiling is the largest scale at which no gradient overflows.
+    costs: for each first scale, these two counts. ceiling: the largest scale at which no gradient overflows.
     """
     figure = _figure(3.0)
     axis = _axis(figure)
-    scales = sorted(skipped)
+    scales = sorted(costs)
+    skipped, waiting = ([costs[scale][part] for scale in scales] for part in (0, 1))
     places = [math.log2(scale) for scale in scales]
-    axis.bar(places, [waiting[s] for s in scales], 0.7, color=SKY, label="taken with too low a scale")
-    axis.bar(places, [skipped[s] for s in scales], 0.7, color=VERMILLION, hatch="//", label="skipped, scale too high")
+    axis.bar(places, waiting, 0.7, color=SKY, label="taken with too low a scale")
+    axis.bar(places, skipped, 0.7, color=VERMILLION, hatch="//", label="skipped, scale too high")
     axis.axvline(math.log2(ceiling), color=BLACK, linewidth=1.2, linestyle="--", label=f"ceiling {power(ceiling)}")
     axis.set_yscale("symlog", linthresh=1)
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
@@ -114,9 +115,9 @@ def init_scale_cost(skipped: Mapping[float, int], waiting: Mapping[float, int], 
     axis.set_xlabel("init_scale (log2 axis)")
     axis.set_ylabel("steps (log axis)")
     axis.set_title("What a first scale costs until the ceiling is reached", loc="left")
-    axis.set_ylim(0, 60 * max(*waiting.values(), *skipped.values(), 1))
+    axis.set_ylim(0, 60 * max(*waiting, *skipped, 1))
     axis.legend(frameon=False, loc="upper right", ncols=3)
-    worst_low, worst_high = max(waiting.values()), max(skipped.values())
+    worst_low, worst_high = max(waiting), max(skipped)
     return picture(
         figure,
         f"Too high costs at most {worst_high:,} skipped steps; too low costs up to {worst_low:,} steps with a scale "

@@ -14,7 +14,7 @@ def examples():
         "histogram": plots.gradient_histogram(GRADS, (1.0, 2.0**16)),
         "scale": plots.scale_history([4.0, 2.0, 2.0], [True, False, False]),
         "loss": plots.loss_curves({"fp32": [2.0, 1.0], "fp16": [2.0, 1.5]}),
-        "cost": plots.init_scale_cost({1.0: 0, 4.0: 1}, {1.0: 2000, 4.0: 0}, 2.0),
+        "cost": plots.init_scale_cost({1.0: (0, 2000), 4.0: (1, 0)}, 2.0),
     }
 
 
