@@ -46,10 +46,9 @@ def freeze(value: object, depth: int = 0) -> object:
     if value is None or isinstance(value, (bool, Other)):
         return value
     if isinstance(value, torch.Tensor):
-        plain = torch.Tensor.detach(value).as_subclass(torch.Tensor)
-        if plain.layout is not torch.strided or plain.dtype not in DTYPES.values():
-            return Other(f"tensor of {plain.dtype}")
-        return plain.cpu().contiguous().clone()
+        if value.layout is not torch.strided or value.dtype not in DTYPES.values():
+            return Other(f"{str(value.layout).removeprefix('torch.')} tensor of {value.dtype}")
+        return torch.Tensor.detach(value).as_subclass(torch.Tensor).cpu().contiguous().clone()
     if isinstance(value, str):
         return str.__str__(value)[:MAX_TEXT]
     if isinstance(value, numbers.Integral) and -(2**63) <= int(value) < 2**63:
@@ -138,7 +137,7 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
     """Where `got` differs from `expected`, in words; None where it does not.
 
     `ulps` is the tolerance in units of the dtype's eps (a float counts as FP32), relative to the largest expected
-    magnitude. An int may stand for a float of the same value; bool, str, None and ints are compared exactly.
+    magnitude. An int may stand for a float of the same value, 0 and 1 for False and True; all but floats and tensors is compared exactly.
     """
     if isinstance(expected, torch.Tensor):
         return _tensor_difference(expected, got, ulps)
@@ -151,8 +150,8 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
             return f"expected a list of {len(expected)}, got {show(got)}"
         pairs = ((f"at index {i}: ", a, b) for i, (a, b) in enumerate(zip(expected, got, strict=True)))
     else:
-        same = (_close(expected, got, ulps) if _is_float(expected) and _is_number(got)
-                else type(expected) is type(got) and expected == got)
+        same = (_close(expected, got, ulps) if isinstance(expected, float) and _is_number(got)
+                else _plain(expected) is _plain(got) and expected == got)
         return None if same else f"expected {show(expected)}, got {show(got)}"
     for place, a, b in pairs:
         words = difference(a, b, ulps)
@@ -161,8 +160,9 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
     return None
 
 
-def _is_float(value: object) -> bool:
-    return isinstance(value, float)
+def _plain(value: object) -> type:
+    # 0 and 1 are what Python takes for False and True.
+    return int if isinstance(value, bool) else type(value)
 
 
 def _is_number(value: object) -> bool:

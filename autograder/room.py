@@ -4,6 +4,7 @@
                             checks.py                  how an answer is probed (probes.py)
                             mistakes/EXERCISE/SLUG.py  a wrong answer; its docstring is what the student is told
                             mistakes/EXERCISE/SLUG__2.py  another way to make the same mistake
+                            mistakes/EXERCISE/wrong_result__NAME.py  a mistake without a slug of its own, with its own words
                             also_right/EXERCISE/NAME.py   another right answer
 
 In the notebook an exercise is an answer cell whose grade_id is the exercise's name, and for each of its parts a check cell
@@ -135,7 +136,7 @@ class Room:
             message = ast.get_docstring(ast.parse(source))
             if not message:
                 raise RoomError(f"{path}: a mistake's docstring is what the student is told; this one has none")
-            slug = re.sub(r"__\d+$", "", path.stem)
+            slug = path.stem.partition("__")[0]
             found[name].append(Mistake(name, slug, path.stem, re.sub(r"\s*\n\s*", " ", message), source))
         return self._worded(found)
 

@@ -72,13 +72,12 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     else:
         command = [*python, str(PACKAGE.parent)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "IPYTHONDIR": os.devnull}
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               env=environment, start_new_session=True)
-    try:
-        out, err, finished = _communicate(process, json.dumps(job).encode(), seconds)
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env=environment, start_new_session=True) as process:
+        try:
+            out, err, finished = _communicate(process, json.dumps(job).encode(), seconds)
+        finally:
+            process.kill()
     results = _parse(out)
     if finished and process.returncode not in (0, -9) and not results:
         lines = err.decode(errors="replace").strip().splitlines()
