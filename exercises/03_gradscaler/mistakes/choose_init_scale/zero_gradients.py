@@ -1,5 +1,5 @@
-"""Gradients that are all zero fit at any scale, or make your formula fail. The docstring says what to return for
-them."""
+"""Gradients that are zero fit at any scale, or make your formula fail. Read in the docstring what to return when
+all of them are zero, and try a tensor of zeros beside one that is not."""
 
 
 def choose_init_scale(grads):
