@@ -28,7 +28,8 @@ SPECIAL = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """One piece of evidence of one draw of one probe, beside what the solution showed there. `words` is None where equal."""
+    """One piece of evidence of one draw of one probe, beside what the solution showed there. `words` is None where equal;
+    `error` is what ended the draw, if an error did, and then the evidence that was not reached is MISSING."""
 
     probe: str
     draw: int
@@ -38,6 +39,7 @@ class Comparison:
     expected: object
     got: object
     words: str | None
+    error: dict | None = None
 
 
 @dataclass
@@ -116,7 +118,7 @@ def compare(exercise: Exercise, expected: list[dict], got: list[dict]) -> list[C
             seen = record["seen"].get(key, MISSING)
             words = difference(value, seen, exercise.ulps)
             comparisons.append(Comparison(probe.name, wanted["draw"], wanted["given"], key, exercise.part_of(probe, key),
-                                          value, seen, words))
+                                          value, seen, words, record["error"]))
     return comparisons
 
 
@@ -189,20 +191,22 @@ def diagnose(exercise: Exercise, expected: list[dict], got: list[dict], failed: 
     if alike and solution_calls < 1.0:
         mistake = max(alike, key=lambda row: row[1])[2]
         return mistake.slug, mistake.message
-    return ("raises", SPECIAL["raises"]) if errors else ("wrong_result", SPECIAL["wrong_result"])
+    slug = "raises" if failed[0].got is MISSING else "wrong_result"
+    return slug, SPECIAL[slug]
 
 
 def _explains(exercise: Exercise, expected: list[dict], got: list[dict], mistake: list[dict]) -> float:
     """Of all that is wrong in the answer or in the mistake, the share in which both show the same."""
     agree = total = 0
     for wanted, record, other in zip(expected, got, mistake, strict=True):
+        same_end = _same_error(record["error"], other["error"]) and record["seen"].keys() == other["seen"].keys()
         for key, value in wanted["seen"].items():
             a, b = record["seen"].get(key, MISSING), other["seen"].get(key, MISSING)
             if difference(value, a, exercise.ulps) is None and difference(value, b, exercise.ulps) is None:
                 continue
             total += 1
             if a is MISSING and b is MISSING:
-                agree += _same_error(record["error"], other["error"])
+                agree += same_end
             elif a is not MISSING and b is not MISSING:
                 agree += difference(b, a, exercise.ulps) is None
     return agree / total if total else 0.0

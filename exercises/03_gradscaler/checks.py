@@ -36,15 +36,29 @@ def finite(number):
     return "inf or nan" if isinstance(number, float) and not math.isfinite(number) else number
 
 
+def refused_in_a_later_call(failed):
+    """The scaler said in a second call or later that something was done already: nobody told it that a step is over."""
+    return any(c.error and "has already been called" in c.error["message"] and not c.key.endswith(" call 1")
+               for c in first_failures(failed))
+
+
+def first_failures(failed):
+    """One failed comparison a draw, the first: one wrong step spoils everything that comes after it."""
+    first = {}
+    for c in failed:
+        first.setdefault((c.probe, c.draw), c)
+    return list(first.values())
+
+
 # ---------------------------------------------------------------------------------------------------------------- 1
 
 choose_init_scale = Exercise("choose_init_scale", parts={"scale": 2, "edges": 1}, labels={"returned": "the scale"})
 
 
 def spread(p, largest, sizes=(60, 100, 40)):
-    """Gradient tensors whose largest magnitude is `largest`: one element, of random sign; the others are at most half."""
+    """Gradient tensors with one element `largest`; the magnitudes of the others are at most half of it."""
     tensors = [p.normal(size).clamp(-3, 3) * (largest / 6) for size in sizes]
-    tensors[p.random.randrange(len(tensors))][p.random.randrange(30)] = p.random.choice([-1.0, 1.0]) * largest
+    tensors[p.random.randrange(len(tensors))][p.random.randrange(30)] = largest
     return tensors
 
 
@@ -56,7 +70,7 @@ def ordinary_gradients(answer, p):
     p.see("returned", answer(spread(p, largest)))
 
 
-@choose_init_scale.probe()
+@choose_init_scale.probe(draws=2)
 def largest_is_negative(answer, p):
     """gradients whose largest magnitude is negative"""
     largest = 2.0 ** p.random.uniform(-5, 5)
@@ -142,10 +156,14 @@ def only_zeros_fail(failed):
 
 
 @choose_init_scale.symptom("sign_ignored")
-def negative_fails(failed):
-    ordinary = [c for c in failed if c.probe in ("ordinary_gradients", "largest_is_negative")]
-    return ("largest_is_negative" in {c.probe for c in failed} and len(ordinary) < 5
-            and all(is_number(c.got) and c.got > c.expected for c in ordinary))
+def only_negative_fails(failed):
+    return "largest_is_negative" in {c.probe for c in failed} and "ordinary_gradients" not in {c.probe for c in failed}
+
+
+@choose_init_scale.symptom("uses_norm")
+def depends_on_the_other_elements(failed):
+    ratios = {c.got / c.expected for c in failed if c.probe == "ordinary_gradients" and is_number(c.got)}
+    return bool(ratios) and (min(ratios) >= 4 or (len(ratios) > 1 and max(ratios) <= 0.5))
 
 
 @choose_init_scale.symptom("too_small")
@@ -225,6 +243,18 @@ def borders(answer, p):
     keep = products[: p.random.randint(11, 14)]
     p.given(f"products at the borders of the four ranges (65504, 65520, 2**-14, 2**-24, 2**-25), scale {power(scale)}")
     see_report(p, answer([torch.tensor(keep[:5]) / scale, torch.tensor(keep[5:]) / scale], scale))
+
+
+@underflow_report.symptom("counts_zeros")
+def only_zeros_matter(failed):
+    return {"with_zeros"} <= {c.probe for c in failed} <= {"with_zeros", "one_zero_tensor", "nothing_but_zeros"}
+
+
+@underflow_report.symptom("flushes_subnormals")
+def never_subnormal(failed):
+    subnormal = [c.got for c in failed if c.key == "subnormal"]
+    lost = [is_number(c.got) and c.got > c.expected for c in failed if c.key == "lost"]
+    return len(subnormal) >= 5 and not any(subnormal) and bool(lost) and all(lost)
 
 
 # ---------------------------------------------------------------------------------------------------------------- 3
@@ -307,7 +337,8 @@ def largest_scale(answer, p):
 
 @simulate_scale.symptom("before_update")
 def shifted_by_one(failed):
-    lists = [c for c in failed if isinstance(c.got, list) and isinstance(c.expected, list) and c.probe != "defaults"]
+    lists = [c for c in failed if isinstance(c.got, list) and isinstance(c.expected, list)
+             and c.probe not in ("defaults", "no_steps")]
     return bool(lists) and all(
         len(c.got) >= len(c.expected) > 1 and c.got[1 : len(c.expected)] == c.expected[: len(c.expected) - 1] for c in lists)
 
@@ -317,6 +348,24 @@ def never_falls(failed):
     lists = [c.got for c in failed if isinstance(c.got, list) and c.probe == "random_overflows"]
     return bool(lists) and all(
         all(is_number(a) and is_number(b) and b >= a for a, b in zip(got, got[1:], strict=False)) for got in lists)
+
+
+def growths(history):
+    return sum(is_number(a) and is_number(b) and b > a for a, b in zip(history, history[1:], strict=False))
+
+
+@simulate_scale.symptom("tracker_not_reset")
+def count_goes_on(failed):
+    wrong = {c.probe: c for c in failed if isinstance(c.got, list)}
+    if "no_overflow" in wrong:
+        return growths(wrong["no_overflow"].got) > growths(wrong["no_overflow"].expected) + 1
+    return "overflow_just_before_growth" in wrong
+
+
+@simulate_scale.symptom("growth_off_by_one")
+def grows_at_another_step(failed):
+    return any(c.probe == "no_overflow" and isinstance(c.got, list) and growths(c.got) > 0
+               and all(is_number(x) and math.frexp(x)[0] == 0.5 for x in c.got) for c in failed)
 
 
 # ---------------------------------------------------------------------------------------------------------------- 4
@@ -332,7 +381,7 @@ class Rig:
     def __init__(self, p, lr=0.5, momentum=0.0):
         self.weights = [torch.nn.Parameter(p.normal(3)), torch.nn.Parameter(p.normal(2, 2))]
         self.unused = torch.nn.Parameter(p.normal(2))
-        self.optimizer = torch.optim.SGD([{"params": [self.unused, self.weights[0]]}, {"params": [self.weights[1]]}],
+        self.optimizer = torch.optim.SGD([{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}],
                                          lr=lr, momentum=momentum)
 
     def gradients(self, p, size=1.0, spoil=None, where=-1):
@@ -510,6 +559,47 @@ def two_optimizers(answer, p):
         p.see(f"scale after round {call}", float(scaler.get_scale()))
 
 
+@LossScaler.symptom("misses_nan")
+def only_nan_fails(failed):
+    return {c.probe for c in failed} == {"nan_gradient"}
+
+
+@LossScaler.symptom("not_unscaled")
+def step_alone_does_not_divide(failed):
+    return any(c.probe == "step_unscales" and c.key == "parameters after step 1" and isinstance(c.got, torch.Tensor)
+               for c in first_failures(failed)) and "unscale_then_step" not in {c.probe for c in failed}
+
+
+@LossScaler.symptom("checks_first_param_only")
+def only_the_last_parameter_overflows_unseen(failed):
+    probes = {c.probe for c in failed}
+    return "overflow_in_last_parameter" in probes and "overflow_in_first_parameter" not in probes
+
+
+@LossScaler.symptom("steps_on_inf")
+def overflow_reaches_the_parameters(failed):
+    return any(c.probe.startswith("overflow_in") and c.key == "parameters after step 2" and isinstance(c.got, torch.Tensor)
+               for c in first_failures(failed)) and "unscale_then_step" not in {c.probe for c in failed}
+
+
+@LossScaler.symptom("no_backoff")
+def scale_stays_after_an_overflow(failed):
+    return any(c.probe.startswith("overflow_in") and c.key == "scale after step 2" and is_number(c.got) and c.got > c.expected
+               for c in first_failures(failed))
+
+
+@LossScaler.symptom("double_unscale")
+def second_division_passes(failed):
+    return any(c.key == "second unscale_" and c.got == "no error" for c in failed)
+
+
+@LossScaler.symptom("no_growth")
+def scale_never_rises(failed):
+    first = [c for c in first_failures(failed) if c.probe == "growth_and_backoff"]
+    return bool(first) and all(is_number(c.got) and c.got < c.expected for c in first) and not any(
+        c.probe.startswith(("overflow_in", "nan", "unscale_then", "step_")) for c in failed)
+
+
 # ---------------------------------------------------------------------------------------------------------------- 5
 
 # Tighter than elsewhere: clipping scaled gradients moves the parameters by a step that is `scale` times too small, which
@@ -586,6 +676,9 @@ def tiny_gradients(answer, p):
     clipping(answer, p, [2.0**-27, 2.0**-28], 2.0**16, max_norm=1.0, lr=2.0**26)
 
 
+clipped_step.symptom("no_update")(refused_in_a_later_call)
+
+
 # ---------------------------------------------------------------------------------------------------------------- 6
 
 step_and_schedule = Exercise(
@@ -646,6 +739,9 @@ def zero_gradients_with_momentum(answer, p):
     scheduling(answer, p, ["step", "zero", "overflow", "zero"], interval=2, momentum=0.9)
 
 
+step_and_schedule.symptom("no_update")(refused_in_a_later_call)
+
+
 # ---------------------------------------------------------------------------------------------------------------- 7
 
 two_optimizers_step = Exercise(
@@ -704,3 +800,6 @@ def both_overflow(answer, p):
 def only_the_scale_stays(failed):
     stays = {(c.probe, c.draw): c.got for c in failed}
     return all(c.key.startswith("scale") and is_number(c.got) and c.got == stays[c.probe, c.draw] for c in failed)
+
+
+two_optimizers_step.symptom("update_missing")(refused_in_a_later_call)
