@@ -1,0 +1,329 @@
+"""README.md: every command in it is run here, in the order in which it stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+from commands import inline, options_exist, read
+
+README = "README.md"
+slow = pytest.mark.slow
+
+
+def under(heading: str):
+    return pytest.mark.commands(README, heading)
+
+
+@pytest.fixture(scope="session")
+def boxed() -> None:
+    from autograder import sandbox
+    from autograder.errors import SandboxError
+
+    try:
+        sandbox.bwrap()
+    except SandboxError as error:
+        pytest.skip(f"requires a sandbox: {error}")
+
+
+# Installing. .ci/run types these lines on a clean machine; a test that installed PyTorch again would take minutes.
+
+
+def line_under(root: Path, heading: str) -> str:
+    (command,) = [command for command in read(root / README) if command.heading == heading]
+    return command.text
+
+
+@under("Run the tests")
+def test_ci_runs_the_readmes_test_line(root, shell):
+    line = shell.next("python3 -m venv .venv && ")
+    script = (root / ".ci" / "run").read_text(encoding="utf-8")
+    pattern = re.search(r"line=\$\((grep .*) README\.md\)", script)
+    assert pattern and 'eval "$line"' in script
+    taken = subprocess.run(f"{pattern[1]} README.md", shell=True, cwd=root, capture_output=True, text=True).stdout
+    assert taken == line + "\n"
+    assert line not in script, "the line would be a copy"
+    assert os.access(root / ".ci" / "run", os.X_OK)
+
+
+@under("Open the course")
+def test_the_line_that_opens_the_course_installs_in_the_same_way(root, shell):
+    line = shell.next("python3 -m venv .venv && ")
+    install, _, last = line.rpartition(" && ")
+    test_install, _, test_last = line_under(root, "Run the tests").rpartition(" && ")
+    assert test_install.replace("'.[test]'", ".") == install
+    assert (last, test_last) == (".venv/bin/ampkit lab", ".venv/bin/python -m pytest")
+
+
+@under("On Windows")
+def test_windows_gets_the_same_commands_in_its_own_spelling(root, shell):
+    line = line_under(root, "Open the course")
+    spelled = [part.replace("python3", "py").replace("/bin/", "\\Scripts\\") for part in line.split(" && ")]
+    assert [shell.next("").replace("/", "\\") for _ in spelled] == spelled
+
+
+@slow
+@under("With conda")
+def test_conda_makes_the_environment(root, shell):
+    create, activate, lab = shell.next("conda env create"), shell.next("conda activate"), shell.next("ampkit lab")
+    assert (root / create.split(" -f ")[1]).is_file() and lab == "ampkit lab"
+    if shutil.which("conda") is None or "CI_CONDA" not in os.environ:
+        pytest.skip("requires conda, and CI_CONDA=1 to say that gigabytes may be downloaded")
+    name = activate.split()[-1]
+    subprocess.run(f"{create} --yes && conda run -n {name} {lab} --help", shell=True, cwd=root, check=True, timeout=3000)
+
+
+@under("Later")
+def test_the_environment_is_activated(shell):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", shell.folder / ".venv"], check=True)
+    activate = shell.next(". .venv/bin/activate")
+    where = subprocess.run(
+        f"{activate} && python -c 'import sys; print(sys.prefix)'",
+        shell=True,
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Path(where.stdout.strip()).samefile(shell.folder / ".venv")
+
+
+# The learner
+
+
+@slow
+@under("Your working copy")
+def test_the_course_opens_on_the_port_asked_for_and_is_updated_without_opening(shell):
+    from lab_server import free_port
+
+    command, port = shell.next("ampkit lab --dir my-copy --port 8889 --no-browser"), free_port()
+    with shell.serving(command.replace("8889", str(port))) as (address, token):
+        assert address.endswith(f":{port}")
+        question = urllib.request.Request(
+            f"{address}/api/contents/exercises/03_gradscaler", headers={"Authorization": f"token {token}"}
+        )
+        with urllib.request.urlopen(question, timeout=30) as answer:
+            names = {entry["name"] for entry in json.load(answer)["content"]}
+    assert names == {"03_gradscaler.ipynb", "03_gradscaler.checks.zip"}
+    mine = shell.folder / "my-copy" / "lessons" / "03_gradscaler.ipynb"
+    notebook = nbformat.read(mine, as_version=4)
+    notebook.cells[1].source = "mine = True"
+    nbformat.write(notebook, mine)
+    said = shell.run("ampkit lab --dir my-copy --prepare-only")
+    assert "my-copy" in said and "Preparing" not in said
+    assert nbformat.read(mine, as_version=4).cells[1].source == "mine = True"
+
+
+@slow
+@under("An exercise")
+def test_a_check_of_a_released_exercise_is_right_silent_about_the_rest_and_wrong_in_words(root, shell, tmp_path):
+    check = shell.next('check("clipped_step", "update")')
+    from autograder.release import student_files
+    from autograder.room import find_room
+
+    room = find_room("03_gradscaler")
+    assert check in [cell.source for cell in room.released.cells]
+    shutil.copytree(student_files(room), tmp_path, dirs_exist_ok=True)
+    wrong = (room.path / "mistakes" / "clipped_step" / "clip_before_unscale.py").read_text(encoding="utf-8")
+    setup = next(cell.source for cell in room.released.cells if cell.get("id") == "setup")
+    said = {}
+    for name, answer in (("right", room.solutions["clipped_step"]), ("wrong", wrong)):
+        code = "\n".join([setup, answer, check])
+        said[name] = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            cwd=tmp_path,
+            env=shell.environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    assert said["right"].returncode == 0, said["right"].stderr
+    assert said["right"].stdout == "✓ clipped_step, update: right (2 points)\n" and not said["right"].stderr
+    assert said["wrong"].returncode != 0
+    for words in ("0 of 2 points — clip_before_unscale", "expected", "max_norm"):
+        assert words in said["wrong"].stderr
+
+
+# The instructor. These run in one course, in the README's order.
+
+ASSIGNMENT = "03_gradscaler"
+
+
+def submit(course: Path, student: str, answers: dict[str, str]) -> None:
+    from autograder.room import answer_cells
+
+    notebook = nbformat.read(course / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
+    for name, cell in answer_cells(notebook).items():
+        cell.source = answers.get(name, cell.source)
+    path = course / "submitted" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+
+
+@pytest.fixture
+def course(shell) -> Path:
+    path = shell.folder / "my-course"
+    if not (path / "release").is_dir():
+        pytest.skip("requires the course that the test of 'Make a course and release an assignment' makes")
+    shell.folder = path
+    return path
+
+
+def scores(course: Path) -> dict[str, float]:
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "amp") as gradebook:
+        return {student.id: student.score for student in gradebook.students}
+
+
+@slow
+@under("Can this machine grade")
+def test_the_doctor_finds_nothing_missing_where_a_sandbox_is_to_be_had(boxed, shell):
+    assert "sandbox: starts, has no network and no home" in shell.run("autograder doctor")
+
+
+@slow
+@under("Make a course and release an assignment")
+def test_a_course_is_made_and_an_assignment_released(root, shell):
+    shell.run("autograder init my-course")
+    shell.run("cd my-course")
+    assert "Released 03_gradscaler" in shell.run("autograder release 03_gradscaler", seconds=600)
+    released = {path.name for path in (shell.folder / "release" / ASSIGNMENT).iterdir()}
+    assert released == {f"{ASSIGNMENT}.ipynb", f"{ASSIGNMENT}.checks.zip"}
+    assert (shell.folder / ".autograder" / "secret").stat().st_mode & 0o077 == 0
+
+
+@slow
+@under("Grade and give feedback")
+def test_a_class_is_graded_and_given_feedback(root, boxed, shell, course):
+    from autograder.room import find_room
+
+    room = find_room(ASSIGNMENT)
+    wrong = room.path / "mistakes" / "clipped_step" / "clip_before_unscale.py"
+    submit(course, "ada", {"clipped_step": room.solutions["clipped_step"]})
+    submit(course, "ben", {"clipped_step": wrong.read_text(encoding="utf-8")})
+    submit(course, "cleo", {})
+    (course / "submitted" / "dan" / ASSIGNMENT).mkdir(parents=True)
+    (course / "submitted" / "dan" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").write_text('{"cells": [', encoding="utf-8")
+
+    said = shell.run(f"autograder grade {ASSIGNMENT} --json grades.json")
+    assert "clip_before_unscale" in said
+    grades = {record["student"]: record for record in json.loads((course / "grades.json").read_text())}
+    assert {name: record["score"] for name, record in grades.items()} == {"ada": 3, "ben": 0, "cleo": 0, "dan": 0}
+    assert {name: record["status"] for name, record in grades.items()} == {
+        "ada": "graded",
+        "ben": "graded",
+        "cleo": "graded",
+        "dan": "unreadable",
+    }
+    shell.run(f"autograder feedback {ASSIGNMENT}")
+    page = (course / "feedback" / "ben" / ASSIGNMENT / f"{ASSIGNMENT}.html").read_text(encoding="utf-8")
+    assert "clip before unscale" in page and "<script" not in page
+    shell.run("nbgrader export")
+    assert re.search(r"^03_gradscaler,.*\bada\b.*,3\.0,19\.0$", (course / "grades.csv").read_text(), re.MULTILINE)
+
+
+@slow
+@under("With nbgrader's own tools")
+def test_nbgraders_own_command_and_formgraders_button_give_the_same_scores(boxed, shell, course):
+    before = scores(course)
+    assert before.get("ada") == 3
+    shell.run(f"nbgrader autograde {ASSIGNMENT} --force")
+    assert scores(course) == before
+    command = shell.next("jupyter lab") + " --no-browser" + (" --allow-root" if os.geteuid() == 0 else "")
+    with shell.serving(command + " --ServerApp.token=atokenofthetests") as (address, token):
+        button = urllib.request.Request(
+            f"{address}/formgrader/api/submission/{ASSIGNMENT}/ben/autograde",
+            data=b"",
+            headers={"Authorization": f"token {token}"},
+        )
+        with urllib.request.urlopen(button, timeout=300) as answer:
+            assert json.load(answer)["success"]
+    assert scores(course) == before
+
+
+@slow
+@under("Try answers without a course")
+def test_a_file_of_answers_is_tried(root, boxed, shell):
+    right = root / "exercises" / ASSIGNMENT / "also_right" / "clipped_step" / "by_hand.py"
+    shutil.copy(right, shell.folder / "clipped.py")
+    shell.run(f"autograder try {ASSIGNMENT} clipped.py --json tried.json")
+    (record,) = json.loads((shell.folder / "tried.json").read_text())
+    assert record["answers"] == "clipped.py" and record["exercises"]["clipped_step"]["passed"]
+
+
+# The practitioner
+
+
+@slow
+@under("The loops")
+def test_the_loops_train_and_their_log_is_read(shell):
+    assert shell.run("ampkit train fp16 --").startswith("fp16: loss 2.3")
+    broken = re.search(r"-> ([\d.]+) in 100 steps", shell.run("ampkit train fp16_no_scaler"))
+    assert float(broken[1]) > 2.2, "the loop that is broken on purpose has learned"
+    assert "clipped: loss 2.3" in shell.run("ampkit train clipped")
+    assert "bf16: loss 2.3" in shell.run("python -m ampkit.loops.bf16")
+    loss, scale, skipped = shell.run("from ampkit import read_reports").split()
+    assert float(loss) < 1 and float(scale) > 1 and int(skipped) >= 0
+
+
+@under("From one loop to the next")
+def test_the_diff_between_two_loops_is_printed(shell):
+    assert "+    scaler = torch.amp.GradScaler(device, init_scale=init_scale)" in shell.run("from ampkit.loops import diff")
+
+
+@under("One value for the precision")
+def test_a_precision_makes_its_context_and_its_scaler(root, shell):
+    from ampkit.precision import PRECISIONS
+
+    shell.run("import torch")
+    text = (root / README).read_text(encoding="utf-8")
+    assert [name for name in PRECISIONS if f"`{name}`" not in text] == []
+
+
+# The whole
+
+
+def test_no_command_of_the_readme_is_run_by_nobody(root, request):
+    """The fixture `shell` fails a test that leaves out a command under its heading, so headings are what is left."""
+    marked = set()
+    for item in vars(sys.modules[__name__]).values():
+        for mark in getattr(item, "pytestmark", []):
+            if mark.name == "commands":
+                marked.add(mark.args[1])
+    headings = {command.heading for command in read(root / README)}
+    assert headings - marked == set()
+    assert len(headings) > 10
+
+
+def test_a_command_within_a_sentence_exists_with_its_options(root):
+    assert options_exist(inline(root / README)) > 3
+
+
+def test_every_file_and_picture_that_is_linked_is_there_and_pictures_are_small(root):
+    text = (root / README).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert len(links) >= 5 and [link for link in links if not (root / link).is_file()] == []
+    pictures = re.findall(r"!\[([^\]]+)\]\(([^)]+)\)", text)
+    assert pictures and all(len(alt) > 30 and (root / path).stat().st_size < 250_000 for alt, path in pictures)
+
+
+def test_the_loops_and_exercises_that_the_readme_counts_are_there(root):
+    from ampkit.loops import LADDER
+    from autograder.room import find_room
+
+    text = (root / README).read_text(encoding="utf-8")
+    assert [loop.name for loop in LADDER if f"`{loop.name}.py`" not in text] == [] and len(LADDER) == 5
+    assert "five training loops" in text and "seven exercises" in text
+    assert len(find_room(ASSIGNMENT).exercises) == 7
+    rooms = [path.parent.name for path in root.glob("exercises/*/*.ipynb")]
+    lessons = [path.stem for path in root.glob("lessons/*.ipynb")]
+    assert rooms == [ASSIGNMENT] and lessons == [ASSIGNMENT], "the README says that there is one of each"
