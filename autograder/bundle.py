@@ -39,13 +39,27 @@ def file_name(assignment: str) -> str:
 def pack(reference: Reference) -> bytes:
     """The bytes of the bundle for a reference on the public seeds. The same input gives the same bytes."""
     room = reference.room
-    evidence = {name: {
-        "expected": reference.raw[name]["solution"]["records"],
-        "mistakes": [{"slug": mistake.slug, "message": mistake.message, "records": reference.raw[name][mistake.name]["records"]}
-                     for mistake in room.mistakes[name] if reference.raw[name][mistake.name]["outcome"] == "evidence"],
-    } for name in room.exercises}
-    files = {"checks.py": room.checks,
-             "evidence.json": json.dumps({"format": FORMAT, "assignment": room.name, "exercises": evidence}, allow_nan=False)}
+    evidence = {
+        name: {
+            "expected": reference.raw[name]["solution"]["records"],
+            "mistakes": [
+                {
+                    "slug": mistake.slug,
+                    "message": mistake.message,
+                    "records": reference.raw[name][mistake.name]["records"],
+                }
+                for mistake in room.mistakes[name]
+                if reference.raw[name][mistake.name]["outcome"] == "evidence"
+            ],
+        }
+        for name in room.exercises
+    }
+    files = {
+        "checks.py": room.checks,
+        "evidence.json": json.dumps(
+            {"format": FORMAT, "assignment": room.name, "exercises": evidence}, allow_nan=False
+        ),
+    }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -60,15 +74,21 @@ def unpack(path: Path) -> Bundle:
             checks = archive.read("checks.py").decode()
             data = json.loads(archive.read("evidence.json"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise RoomError(f"{path} is damaged ({error}). Get the assignment's files again; your notebook is not touched.") from error
+        raise RoomError(
+            f"{path} is damaged ({error}). Get the assignment's files again; your notebook is not touched."
+        ) from error
     if data["format"] != FORMAT:
-        raise RoomError(f"{path} was made by another version of the course (format {data['format']}, this one reads {FORMAT}). "
-                        "Update the course, or get the assignment's files again.")
+        raise RoomError(
+            f"{path} was made by another version of the course (format {data['format']}, this one reads {FORMAT}). "
+            "Update the course, or get the assignment's files again."
+        )
     exercises = load_checks(checks, data["assignment"])
     expected, mistakes = {}, {}
     for name, exercise in exercises.items():
         entry = data["exercises"][name]
         expected[name] = read_records(entry["expected"], exercise)
-        mistakes[name] = [Explanation(mistake["slug"], mistake["message"], read_records(mistake["records"], exercise))
-                          for mistake in entry["mistakes"]]
+        mistakes[name] = [
+            Explanation(mistake["slug"], mistake["message"], read_records(mistake["records"], exercise))
+            for mistake in entry["mistakes"]
+        ]
     return Bundle(data["assignment"], exercises, expected, mistakes)

@@ -11,14 +11,26 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
-                  help="From submissions to grades.", context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="From submissions to grades.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
-CourseOption = Annotated[Path, typer.Option("--course", metavar="DIR", help="The course; the current folder by default.")]
+CourseOption = Annotated[
+    Path, typer.Option("--course", metavar="DIR", help="The course; the current folder by default.")
+]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON too.")]
 JobsOption = Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="How many submissions at a time.")]
-UnsandboxedOption = Annotated[bool, typer.Option(
-    "--unsandboxed", help="Run answers WITHOUT a sandbox. Only for answers that you trust; the results say so.")]
+UnsandboxedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unsandboxed", help="Run answers WITHOUT a sandbox. Only for answers that you trust; the results say so."
+    ),
+]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -33,14 +45,18 @@ def plainly():
         typer.secho(f"autograder: {error}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        typer.secho("autograder: stopped. What was finished is kept; run the same command again for the rest.", err=True)
+        typer.secho(
+            "autograder: stopped. What was finished is kept; run the same command again for the rest.", err=True
+        )
         raise typer.Exit(130) from None
 
 
 @app.command()
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
-    course_id: Annotated[str, typer.Option("--course-id", metavar="ID", help="What nbgrader calls the course.")] = "amp",
+    course_id: Annotated[
+        str, typer.Option("--course-id", metavar="ID", help="What nbgrader calls the course.")
+    ] = "amp",
 ) -> None:
     """Make a course: nbgrader's own layout with our configuration and exercises."""
     from autograder import course
@@ -48,13 +64,17 @@ def init(
     with plainly():
         course.prepare_nbgrader()
         made = course.init(directory, course_id)
-        typer.echo(f"Made the course {course_id!r} in {made.root} with {', '.join(made.assignments())}.\n"
-                   f"Next: autograder release --course {directory}")
+        typer.echo(
+            f"Made the course {course_id!r} in {made.root} with {', '.join(made.assignments())}.\n"
+            f"Next: autograder release --course {directory}"
+        )
 
 
 @app.command()
 def release(
-    assignments: Annotated[list[str] | None, typer.Argument(metavar="[ASSIGNMENT]...", help="All of them by default.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ASSIGNMENT]...", help="All of them by default.")
+    ] = None,
     course: CourseOption = Path("."),
 ) -> None:
     """Prove that an assignment's checks tell right from wrong, then write source/ and release/."""
@@ -65,8 +85,10 @@ def release(
         opened = Course(course)
         for assignment in assignments or opened.assignments():
             proofs = opened.release(assignment)
-            typer.echo(f"Released {assignment}: the solution earns full marks, the empty notebook none, and {proofs} known right "
-                       f"and wrong answers get what they should. {opened.path('release', '.', assignment)}")
+            typer.echo(
+                f"Released {assignment}: the solution earns full marks, the empty notebook none, and {proofs} known right "
+                f"and wrong answers get what they should. {opened.path('release', '.', assignment)}"
+            )
 
 
 @app.command("try")
@@ -91,12 +113,20 @@ def try_answers(
             _refuse(f"There is no file {', '.join(missing)}; nothing was graded.")
         if not unsandboxed:
             sandbox.bwrap()
-        reference = compute(room, secrets.token_bytes(32))
+        reference = compute(room, secrets.token_bytes(32), only=_exercises(room, answers))
         grades = _grade_files(reference, answers, jobs, not unsandboxed)
         records = [grade.to_json({"answers": str(path)}) for path, grade in zip(answers, grades, strict=True)]
         for record in records:
             _show(record, record["answers"])
         _write_json(json_file, records)
+
+
+def _exercises(room, answers: list[Path]) -> set[str]:
+    """The exercises that any of the files defines."""
+    from autograder.room import defined_names
+
+    sources = [path.read_text(encoding="utf-8-sig", errors="replace") for path in answers]
+    return set().union(*map(defined_names, sources)) & set(room.exercises)
 
 
 def _grade_files(reference, answers: list[Path], jobs: int, boxed: bool) -> list:
@@ -116,20 +146,33 @@ def _grade_answers(reference, path: Path, boxed: bool):
     except (OSError, ValueError) as error:
         return unreadable(reference, f"{path.name} cannot be read: {error}", boxed)
     mine = defined_names(source) & set(reference.room.exercises)
-    cells = [{"cell_type": cell.cell_type, "grade_id": cell.metadata.get("nbgrader", {}).get("grade_id"), "id": cell.id,
-              "source": source if cell.metadata.get("nbgrader", {}).get("grade_id") in mine else cell.source}
-             for cell in reference.room.released.cells]
-    return grade_cells(reference, cells, boxed=boxed)
+    cells = [
+        {
+            "cell_type": cell.cell_type,
+            "grade_id": cell.metadata.get("nbgrader", {}).get("grade_id"),
+            "id": cell.id,
+            "source": source if cell.metadata.get("nbgrader", {}).get("grade_id") in mine else cell.source,
+        }
+        for cell in reference.room.released.cells
+    ]
+    grade = grade_cells(reference, cells, boxed=boxed)
+    if not mine:
+        grade.message = f"it defines none of {', '.join(reference.room.exercises)}"
+    return grade
 
 
 @app.command()
 def grade(
     assignment: Annotated[str, typer.Argument(metavar="ASSIGNMENT")],
-    student: Annotated[list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")] = None,
+    student: Annotated[
+        list[str] | None, typer.Option("--student", metavar="ID", help="Only this student; may be repeated.")
+    ] = None,
     course: CourseOption = Path("."),
     json_file: JsonOption = None,
     jobs: JobsOption = CORES,
-    db: Annotated[str | None, typer.Option("--db", metavar="URL", help="The gradebook, where it is not the course's own.")] = None,
+    db: Annotated[
+        str | None, typer.Option("--db", metavar="URL", help="The gradebook, where it is not the course's own.")
+    ] = None,
     unsandboxed: UnsandboxedOption = False,
 ) -> None:
     """Grade the submissions of an assignment into nbgrader's gradebook."""
@@ -145,8 +188,10 @@ def grade(
         students = opened.students(assignment)
         unknown = sorted(set(student or []) - set(students))
         if unknown:
-            _refuse(f"{', '.join(unknown)} submitted nothing for {assignment}: there is no "
-                    f"{opened.path('submitted', unknown[0], assignment)}. Nothing was graded.")
+            _refuse(
+                f"{', '.join(unknown)} submitted nothing for {assignment}: there is no "
+                f"{opened.path('submitted', unknown[0], assignment)}. Nothing was graded."
+            )
         students = sorted(set(student)) if student else students
         if not students:
             _refuse(f"Nobody submitted {assignment}: nothing matches {opened.path('submitted', '*', assignment)}.")
@@ -212,7 +257,9 @@ def _show(record: dict, name: str) -> None:
     for exercise, result in record["exercises"].items():
         if not result["passed"] and result["diagnosis"] != "not_attempted":
             first = result["message"].split("\n")[0]
-            typer.echo(f"    {exercise}  {result['score']:g} of {result['max_score']:g}  {result['diagnosis']}: {first}")
+            typer.echo(
+                f"    {exercise}  {result['score']:g} of {result['max_score']:g}  {result['diagnosis']}: {first}"
+            )
 
 
 def _write_json(path: Path | None, records: list[dict]) -> None:

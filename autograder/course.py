@@ -1,11 +1,11 @@
 """A course folder: nbgrader's own layout, our configuration, the secret, the gradebook.
 
-    DIR/nbgrader_config.py        nbgrader with our exporter in place of a kernel
-        exercises/ASSIGNMENT/     the assignment's room: edit here, then `autograder release`
-        source/  release/  submitted/  autograded/  feedback/  gradebook.db      as nbgrader knows them
-        .autograder/secret        what the grading seeds are made from; for the instructor's eyes only
-        .autograder/results/      one JSON file a graded submission
-        .autograder/evidence/     what solutions and mistakes show on the grading seeds
+DIR/nbgrader_config.py        nbgrader with our exporter in place of a kernel
+    exercises/ASSIGNMENT/     the assignment's room: edit here, then `autograder release`
+    source/  release/  submitted/  autograded/  feedback/  gradebook.db      as nbgrader knows them
+    .autograder/secret        what the grading seeds are made from; for the instructor's eyes only
+    .autograder/results/      one JSON file a graded submission
+    .autograder/evidence/     what solutions and mistakes show on the grading seeds
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ class Course:
     def __post_init__(self) -> None:
         self.root = Path(self.root).resolve()
         if not (self.root / "nbgrader_config.py").is_file() or not (self.root / ".autograder").is_dir():
-            raise CourseError(f"{self.root} is not a course that `autograder init` made (no nbgrader_config.py with a folder "
-                              ".autograder beside it). Make one with `autograder init DIR`, or name it with --course DIR.")
+            raise CourseError(
+                f"{self.root} is not a course that `autograder init` made (no nbgrader_config.py with a folder "
+                ".autograder beside it). Make one with `autograder init DIR`, or name it with --course DIR."
+            )
 
     @cached_property
     def secret(self) -> bytes:
@@ -71,8 +73,10 @@ class Course:
         try:
             secret = bytes.fromhex(path.read_text().strip())
         except (OSError, ValueError) as error:
-            raise CourseError(f"The course's secret cannot be read ({path}: {error}). Grades cannot be made without it; restore "
-                              "it from a backup, so that regrading uses the seeds that it used before.") from error
+            raise CourseError(
+                f"The course's secret cannot be read ({path}: {error}). Grades cannot be made without it; restore "
+                "it from a backup, so that regrading uses the seeds that it used before."
+            ) from error
         if len(secret) < 16:
             raise CourseError(f"The course's secret in {path} is too short to be one; restore it from a backup.")
         return secret
@@ -86,7 +90,9 @@ class Course:
         try:
             config = PyFileConfigLoader("nbgrader_config.py", path=str(self.root)).load_config()
         except Exception as error:
-            raise CourseError(f"{self.root / 'nbgrader_config.py'} does not run: {type(error).__name__}: {error}") from error
+            raise CourseError(
+                f"{self.root / 'nbgrader_config.py'} does not run: {type(error).__name__}: {error}"
+            ) from error
         config.CourseDirectory.root = str(self.root)
         if self.db:
             config.CourseDirectory.db_url = self.db
@@ -101,27 +107,36 @@ class Course:
         return find_room(assignment, self.root / "exercises")
 
     def assignments(self) -> list[str]:
-        return sorted(path.parent.name for path in (self.root / "exercises").glob("*/*.ipynb")
-                      if path.stem == path.parent.name)
+        return sorted(
+            path.parent.name for path in (self.root / "exercises").glob("*/*.ipynb") if path.stem == path.parent.name
+        )
 
     def students(self, assignment: str) -> list[str]:
         """Everybody with a folder for the assignment among the submissions, whatever is in it."""
         pattern = self.path("submitted", "*", assignment)
         depth = pattern.parts.index("*")
-        found = sorted(path.parts[depth] for path in Path(*pattern.parts[:depth]).glob(str(Path(*pattern.parts[depth:]))))
+        found = sorted(
+            path.parts[depth] for path in Path(*pattern.parts[:depth]).glob(str(Path(*pattern.parts[depth:])))
+        )
         return [student for student in found if not student.startswith(".")]
 
     def reference(self, assignment: str) -> Reference:
         """Expected evidence on this course's secret seeds."""
-        return compute(self.room(assignment), self.secret, self.root / ".autograder" / "evidence")
+        return compute(self.room(assignment), self.secret, self.evidence)
+
+    @property
+    def evidence(self) -> Path:
+        return self.root / ".autograder" / "evidence"
 
     def result_path(self, assignment: str, student: str) -> Path:
         return self.root / ".autograder" / "results" / assignment / f"{student}.json"
 
     def results(self, assignment: str) -> list[dict]:
         """The records of all graded submissions of an assignment, by student."""
-        return [json.loads(path.read_text(encoding="utf-8"))
-                for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json"))]
+        return [
+            json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json"))
+        ]
 
     def save_result(self, student: str, grade: Grade) -> None:
         record = json.dumps(grade.to_json({"student": student}), indent=1)
@@ -141,8 +156,14 @@ class Course:
             gradebook.update_or_create_student(student)
             known = {"timestamp": timestamp[1]} if timestamp else {}
             gradebook.update_or_create_submission(grade.assignment, student, **known)
-        resources = {"nbgrader": {"student": student, "assignment": grade.assignment, "notebook": grade.assignment,
-                                  "db_url": self.directory.db_url}}
+        resources = {
+            "nbgrader": {
+                "student": student,
+                "assignment": grade.assignment,
+                "notebook": grade.assignment,
+                "db_url": self.directory.db_url,
+            }
+        }
         for preprocessor in (SaveAutoGrades, AssignLatePenalties):
             preprocessor(config=self.directory.config).preprocess(grade.notebook, resources)
         self.save_result(student, grade)
@@ -164,8 +185,10 @@ class Course:
             try:
                 gradebook.find_notebook(assignment, assignment)
             except MissingEntry as error:
-                raise CourseError(f"{assignment} was never released in this course, so nobody can have submitted it. Release it "
-                                  f"with `autograder release {assignment}`.") from error
+                raise CourseError(
+                    f"{assignment} was never released in this course, so nobody can have submitted it. Release it "
+                    f"with `autograder release {assignment}`."
+                ) from error
 
     def build_source(self, reference: Reference) -> None:
         """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the learner's checks."""
@@ -179,9 +202,9 @@ class Course:
 
     def release(self, assignment: str) -> int:
         """Prove the assignment fit, then write source/ and release/. The number of answers that the proof graded."""
-        room = self.room(assignment)
-        proofs = release.verify(room)
-        self.build_source(compute(room, PUBLIC_SECRET))
+        reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
+        proofs = release.verify(reference)
+        self.build_source(reference)
         _generate(self, assignment)
         return len(proofs)
 
@@ -202,24 +225,41 @@ def init(root: Path, course_id: str) -> Course:
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", course_id):
         raise CourseError(f"{course_id!r} is not a course id: use letters, digits, '_', '-' and '.'")
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise CourseError(f"{root} exists and is not empty; nothing was changed. A course wants a folder of its own: name another.")
+        raise CourseError(
+            f"{root} exists and is not empty; nothing was changed. A course wants a folder of its own: name another."
+        )
     rooms = sorted(path.parent for path in ROOMS.glob("*/*.ipynb") if path.stem == path.parent.name)
     if not rooms:
-        raise CourseError(f"There are no exercises in {ROOMS}. A course is made from a checkout of this project: install it "
-                          "with `pip install -e .` in a clone.")
-    references = [compute(Room(room), PUBLIC_SECRET) for room in rooms]
+        raise CourseError(
+            f"There are no exercises in {ROOMS}. A course is made from a checkout of this project: install it "
+            "with `pip install -e .` in a clone."
+        )
+    for room in rooms:
+        Room(room)
+    try:
+        return _make(root, course_id, rooms)
+    except BaseException:
+        # The folder was empty or not there: half a course helps nobody and would stand in the way of the next try.
+        shutil.rmtree(root, ignore_errors=True)
+        raise
+
+
+def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
     (root / ".autograder").mkdir(parents=True)
     os.chmod(root / ".autograder", 0o700)
     write_atomically(root / ".autograder" / "secret", (secrets.token_hex(32) + "\n").encode(), 0o600)
     (root / "nbgrader_config.py").write_text(CONFIG.format(course_id=course_id), encoding="utf-8")
     for room in rooms:
-        shutil.copytree(room, root / "exercises" / room.name,
-                        ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.pyc"))
+        shutil.copytree(
+            room,
+            root / "exercises" / room.name,
+            ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.pyc"),
+        )
     course = Course(root)
     for folder in ("source", "submitted"):
         course.path(folder, ".", ".").mkdir(parents=True, exist_ok=True)
-    for reference in references:
-        course.build_source(reference)
+    for assignment in course.assignments():
+        course.build_source(compute(course.room(assignment), PUBLIC_SECRET, course.evidence))
     create_gradebook(course)
     return course
 

@@ -42,22 +42,38 @@ def findings(course: Path) -> Iterator[tuple[bool, str]]:
 
 def _box_is_closed(sandbox) -> tuple[bool, str]:
     """Start the box as for an answer, and look from inside at what must not be there."""
-    look = ("import os, socket\n"
-            "def look(home):\n"
-            "    try:\n"
-            "        socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
-            "        return 'it reaches the network'\n"
-            "    except OSError:\n"
-            "        return 'it sees ' + home if os.path.exists(home) and os.listdir(home) else ''\n")
-    checks = ("from autograder.probes import Exercise\n"
-              "look = Exercise('look', parts={'look': 1})\n"
-              "@look.probe()\n"
-              "def inside(answer, p):\n"
-              f"    p.see('found', answer({str(Path.home())!r}))\n")
-    job = {"assignment": "doctor", "checks": checks, "cell_seconds": 20, "variants": [
-        {"name": "look", "exercises": {"look": {"inside": [1]}}, "cells": [{"id": "look", "source": look, "exercise": "look"}]}]}
+    look = (
+        "import os, socket\n"
+        "def look(home):\n"
+        "    try:\n"
+        "        socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
+        "        return 'it reaches the network'\n"
+        "    except OSError:\n"
+        "        return 'it sees ' + home if os.path.exists(home) and os.listdir(home) else ''\n"
+    )
+    checks = (
+        "from autograder.probes import Exercise\n"
+        "look = Exercise('look', parts={'look': 1})\n"
+        "@look.probe()\n"
+        "def inside(answer, p):\n"
+        f"    p.see('found', answer({str(Path.home())!r}))\n"
+    )
+    job = {
+        "assignment": "doctor",
+        "checks": checks,
+        "cell_seconds": 20,
+        "variants": [
+            {
+                "name": "look",
+                "exercises": {"look": {"inside": [1]}},
+                "cells": [{"id": "look", "source": look, "exercise": "look"}],
+            }
+        ],
+    }
     results = sandbox.run(job, boxed=True, seconds=60)
-    record = results[0]["records"][0] if results and results[0]["outcome"] == "evidence" else {"seen": {}, "error": results}
+    record = (
+        results[0]["records"][0] if results and results[0]["outcome"] == "evidence" else {"seen": {}, "error": results}
+    )
     if record["seen"].get("found") == "":
         return True, "sandbox: starts, has no network and no home"
     return False, f"sandbox: {record['seen'].get('found') or record['error']}"

@@ -23,8 +23,18 @@ MAX_TEXT = 2_000
 MAX_TENSOR_BYTES = 4 << 20
 DTYPES = {
     str(dtype).removeprefix("torch."): dtype
-    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
-                  torch.int8, torch.uint8, torch.bool)
+    for dtype in (
+        torch.float64,
+        torch.float32,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.bool,
+    )
 }
 # A float without a tensor's dtype is judged as what it nearly always was: a number read out of an FP32 tensor.
 FLOAT_EPS = torch.finfo(torch.float32).eps
@@ -70,8 +80,11 @@ def encode(value: object) -> object:
         return {"$other": value.kind}
     if isinstance(value, torch.Tensor):
         data = value.reshape(-1).view(torch.uint8) if value.numel() else torch.empty(0, dtype=torch.uint8)
-        return {"$tensor": str(value.dtype).removeprefix("torch."), "shape": list(value.shape),
-                "data": base64.b64encode(bytes(data.tolist())).decode("ascii")}
+        return {
+            "$tensor": str(value.dtype).removeprefix("torch."),
+            "shape": list(value.shape),
+            "data": base64.b64encode(bytes(data.tolist())).decode("ascii"),
+        }
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, list):
@@ -115,8 +128,13 @@ def decode(data: object, depth: int = 0) -> object:
 
 def _decode_tensor(data: dict) -> torch.Tensor:
     dtype, shape, text = DTYPES.get(data["$tensor"]), data["shape"], data["data"]
-    well_formed = (dtype is not None and isinstance(text, str) and isinstance(shape, list) and len(shape) <= 8
-                   and all(type(n) is int and 0 <= n <= MAX_TENSOR_BYTES for n in shape))
+    well_formed = (
+        dtype is not None
+        and isinstance(text, str)
+        and isinstance(shape, list)
+        and len(shape) <= 8
+        and all(type(n) is int and 0 <= n <= MAX_TENSOR_BYTES for n in shape)
+    )
     if not well_formed:
         raise EvidenceError("evidence holds a malformed tensor")
     size = math.prod(shape) * dtype.itemsize
@@ -150,8 +168,11 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
             return f"expected a list of {len(expected)}, got {show(got)}"
         pairs = ((f"at index {i}: ", a, b) for i, (a, b) in enumerate(zip(expected, got, strict=True)))
     else:
-        same = (_close(expected, got, ulps) if isinstance(expected, float) and _is_number(got)
-                else _plain(expected) is _plain(got) and expected == got)
+        same = (
+            _close(expected, got, ulps)
+            if isinstance(expected, float) and _is_number(got)
+            else _plain(expected) is _plain(got) and expected == got
+        )
         return None if same else f"expected {show(expected)}, got {show(got)}"
     for place, a, b in pairs:
         words = difference(a, b, ulps)

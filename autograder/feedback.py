@@ -87,7 +87,9 @@ def write(course: Course, assignment: str) -> list[Path]:
     return written
 
 
-def from_gradebook(course: Course, student: str, assignment: str, record: dict) -> tuple[dict[str, list[str]], float, float]:
+def from_gradebook(
+    course: Course, student: str, assignment: str, record: dict
+) -> tuple[dict[str, list[str]], float, float]:
     """An instructor's comments by exercise, the total with manual grades in it, and the late penalty."""
     from nbgrader.api import Gradebook, MissingEntry
 
@@ -100,6 +102,8 @@ def from_gradebook(course: Course, student: str, assignment: str, record: dict) 
         for notebook in submission.notebooks:
             for comment in notebook.comments:
                 if comment.manual_comment:
-                    comments.setdefault(comment.cell.name.rpartition("-")[0] or comment.cell.name, []).append(comment.manual_comment)
+                    comments.setdefault(comment.cell.name.rpartition("-")[0] or comment.cell.name, []).append(
+                        comment.manual_comment
+                    )
         late = submission.late_submission_penalty or 0.0
         return comments, submission.score - late, late

@@ -39,9 +39,15 @@ class Grade:
 
     def to_json(self, who: dict) -> dict:
         """The record of DESIGN.md's --json; `who` names the student or the answers file."""
-        record = {**who, "assignment": self.assignment, "score": self.score, "max_score": self.max_score,
-                  "status": self.status, "message": self.message,
-                  "exercises": {name: result.to_json() for name, result in self.results.items()}}
+        record = {
+            **who,
+            "assignment": self.assignment,
+            "score": self.score,
+            "max_score": self.max_score,
+            "status": self.status,
+            "message": self.message,
+            "exercises": {name: result.to_json() for name, result in self.results.items()},
+        }
         return record if self.sandboxed else {**record, "sandboxed": False}
 
 
@@ -71,12 +77,17 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
     outcomes, status, message = {}, "graded", "; ".join(rebuilt.notes)
     if attempted:
         try:
-            ran = sandbox.run(job(room, reference.secret, [("answer", rebuilt.cells, attempted)]), boxed=boxed,
-                              seconds=SUBMISSION_SECONDS)
+            ran = sandbox.run(
+                job(room, reference.secret, [("answer", rebuilt.cells, attempted)]),
+                boxed=boxed,
+                seconds=SUBMISSION_SECONDS,
+            )
             outcomes = {outcome.get("exercise"): outcome for outcome in ran}
             if any(name not in outcomes for name in attempted):
-                status, message = "timeout", f"the submission took more than {SUBMISSION_SECONDS:.0f} s; what it had answered " \
-                                             "by then is graded"
+                status, message = (
+                    "timeout",
+                    f"the submission took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded",
+                )
         except EvidenceError as error:
             status, message = "tampered", str(error)
     results = {name: _result(reference, name, name in attempted, outcomes.get(name)) for name in room.exercises}
@@ -99,8 +110,14 @@ def _squeezed(source: str) -> str:
     return "\n".join(line.strip() for line in source.split("\n") if line.strip())
 
 
-def _finish(reference: Reference, rebuilt: submission.Rebuilt, results: dict[str, Result], status: str, message: str,
-            boxed: bool) -> Grade:
+def _finish(
+    reference: Reference,
+    rebuilt: submission.Rebuilt,
+    results: dict[str, Result],
+    status: str,
+    message: str,
+    boxed: bool,
+) -> Grade:
     """Write each verdict into the output of its check cell, as nbgrader scores it: an error, or a line of text."""
     by_cell = {f"{name}-{part}": (result, part) for name, result in results.items() for part in result.parts}
     for cell in rebuilt.notebook.cells:
@@ -108,8 +125,9 @@ def _finish(reference: Reference, rebuilt: submission.Rebuilt, results: dict[str
         if result is not None:
             cell.outputs = [output(result, part)]
     if status == "unreadable":
-        rebuilt.notebook.cells.insert(0, nbformat.v4.new_markdown_cell(
-            f"**This submission could not be read:** {message}.", id="unreadable"))
+        rebuilt.notebook.cells.insert(
+            0, nbformat.v4.new_markdown_cell(f"**This submission could not be read:** {message}.", id="unreadable")
+        )
     return Grade(reference.room.name, status, message, results, boxed, rebuilt.notebook)
 
 
@@ -119,11 +137,14 @@ def output(result: Result, part: str) -> nbformat.NotebookNode:
     if result.earned[part] == result.parts[part]:
         return nbformat.v4.new_output("stream", name="stdout", text=passed_in_words(result, [part]) + "\n")
     words = failed_in_words(result, [part])
-    return nbformat.v4.new_output("error", ename="CheckFailed", evalue=words.split("\n")[0], traceback=words.split("\n"))
+    return nbformat.v4.new_output(
+        "error", ename="CheckFailed", evalue=words.split("\n")[0], traceback=words.split("\n")
+    )
 
 
-def grade_many(reference: Reference, paths: dict[str, Path], *, jobs: int, boxed: bool = True,
-               done: Callable[[str, Grade], None]) -> None:
+def grade_many(
+    reference: Reference, paths: dict[str, Path], *, jobs: int, boxed: bool = True, done: Callable[[str, Grade], None]
+) -> None:
     """Grade several notebooks, `jobs` at a time; `done(name, grade)` is called in this thread as each is finished."""
     from concurrent.futures import ThreadPoolExecutor, as_completed
 

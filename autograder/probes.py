@@ -156,8 +156,10 @@ def seed_of(secret: bytes, assignment: str, exercise: str, probe: str, draw: int
 
 def seeds(exercise: Exercise, assignment: str, secret: bytes) -> dict[str, list[int]]:
     """For each probe of the exercise the seeds of its draws."""
-    return {probe.name: [seed_of(secret, assignment, exercise.name, probe.name, draw) for draw in range(probe.draws)]
-            for probe in exercise.probes.values()}
+    return {
+        probe.name: [seed_of(secret, assignment, exercise.name, probe.name, draw) for draw in range(probe.draws)]
+        for probe in exercise.probes.values()
+    }
 
 
 def leave_no_state() -> None:
@@ -203,12 +205,18 @@ def _run_probe(probe: Probe, draw: int, seed: int, answer: object, locate: Calla
         except (Exception, SystemExit) as raised:
             error = describe(raised, locate)
     leave_no_state()
-    return {"probe": probe.name, "draw": draw, "given": seen.words, "seen": seen.evidence, "notes": seen.notes,
-            "calls": [call[:40] for call in calls], "error": error}
+    return {
+        "probe": probe.name,
+        "draw": draw,
+        "given": seen.words,
+        "seen": seen.evidence,
+        "notes": seen.notes,
+        "calls": [call[:40] for call in calls],
+        "error": error,
+    }
 
 
 def describe(error: BaseException, locate: Callable) -> dict:
     """An exception as plain data."""
     message = str(error).strip().splitlines()
-    return {"type": type(error).__name__[:80], "message": (message[0] if message else "")[:400],
-            "line": locate(error)}
+    return {"type": type(error).__name__[:80], "message": (message[0] if message else "")[:400], "line": locate(error)}

@@ -38,31 +38,50 @@ class Reference:
             got = read_records(outcome["records"], exercise)
             return judge(exercise, self.expected[name], got, self.mistakes[name])
         if outcome["outcome"] == "raises":
-            return without_evidence(exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome['error']))}.")
+            return without_evidence(
+                exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome['error']))}."
+            )
         if outcome["outcome"] == "timeout":
             return without_evidence(exercise, "timeout")
-        return without_evidence(exercise, "raises", "The Python process ended while your code ran: it called exit, or took "
-                                                    "more memory or time than an answer may.")
+        return without_evidence(
+            exercise,
+            "raises",
+            "The Python process ended while your code ran: it called exit, or took "
+            "more memory or time than an answer may.",
+        )
 
 
 def job(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[str]]]) -> dict:
     """The runner's job for (name, cells, exercises) variants on the seeds of `secret`."""
     drawn = {name: seeds(exercise, room.name, secret) for name, exercise in room.exercises.items()}
-    return {"assignment": room.name, "checks": room.checks, "cell_seconds": CELL_SECONDS,
-            "variants": [{"name": name, "cells": cells, "exercises": {exercise: drawn[exercise] for exercise in exercises}}
-                         for name, cells, exercises in variants]}
+    return {
+        "assignment": room.name,
+        "checks": room.checks,
+        "cell_seconds": CELL_SECONDS,
+        "variants": [
+            {"name": name, "cells": cells, "exercises": {exercise: drawn[exercise] for exercise in exercises}}
+            for name, cells, exercises in variants
+        ],
+    }
 
 
-def compute(room: Room, secret: bytes, cache: Path | None = None) -> Reference:
-    """Run the solution and all mistakes on the seeds of `secret`; keep the evidence in the folder `cache` if given."""
+def compute(room: Room, secret: bytes, cache: Path | None = None, only: set[str] | None = None) -> Reference:
+    """Run the solution and all mistakes on the seeds of `secret`; keep the evidence in the folder `cache` if given.
+
+    `only` names the exercises that are wanted; without it all of them.
+    """
+    wanted = [name for name in room.exercises if only is None or name in only]
     key = hashlib.sha256(room.fingerprint.encode() + hashlib.sha256(b"cache" + secret).digest()).hexdigest()[:32]
     path = cache / f"{room.name}-{key}.json" if cache else None
     if path and path.is_file():
         return load(room, secret, json.loads(path.read_text(encoding="utf-8")))
-    variants = [("solution", room.cells(room.solutions), list(room.exercises))]
-    variants += [(f"{name}/{mistake.name}", room.cells({name: mistake.source}), [name])
-                 for name, mistakes in room.mistakes.items() for mistake in mistakes]
-    raw: dict[str, dict[str, dict]] = {name: {} for name in room.exercises}
+    variants = [("solution", room.cells(room.solutions), wanted)]
+    variants += [
+        (f"{name}/{mistake.name}", room.cells({name: mistake.source}), [name])
+        for name in wanted
+        for mistake in room.mistakes[name]
+    ]
+    raw: dict[str, dict[str, dict]] = {name: {} for name in wanted}
     for outcome in sandbox.run(job(room, secret, variants), boxed=False, seconds=600):
         raw[outcome["exercise"]][outcome["variant"].rpartition("/")[2]] = outcome
     reference = load(room, secret, raw)
@@ -74,20 +93,29 @@ def compute(room: Room, secret: bytes, cache: Path | None = None) -> Reference:
 def load(room: Room, secret: bytes, raw: dict[str, dict[str, dict]]) -> Reference:
     """A reference from the runner's outcomes. RoomError where the solution gave none."""
     expected, mistakes = {}, {}
-    for name, exercise in room.exercises.items():
-        outcome = raw.get(name, {}).get("solution")
+    for name in raw:
+        exercise, outcome = room.exercises[name], raw[name].get("solution")
         if outcome is None or outcome["outcome"] != "evidence":
-            said = "no result" if outcome is None else error_in_words(outcome["error"]) if "error" in outcome else \
-                outcome["outcome"]
+            said = (
+                "no result"
+                if outcome is None
+                else error_in_words(outcome["error"])
+                if "error" in outcome
+                else outcome["outcome"]
+            )
             raise RoomError(f"{room.name}: the solution of {name} could not be probed: {said}")
         expected[name] = read_records(outcome["records"], exercise)
         for record in expected[name]:
             if record["error"]:
-                raise RoomError(f"{room.name}: the solution of {name}, or its probe {record['probe']}, raised "
-                                f"{error_in_words(record['error'])}")
-        mistakes[name] = [Explanation(mistake.slug, mistake.message, read_records(raw[name][mistake.name]["records"], exercise))
-                          for mistake in room.mistakes[name]
-                          if raw[name].get(mistake.name, {}).get("outcome") == "evidence"]
+                raise RoomError(
+                    f"{room.name}: the solution of {name}, or its probe {record['probe']}, raised "
+                    f"{error_in_words(record['error'])}"
+                )
+        mistakes[name] = [
+            Explanation(mistake.slug, mistake.message, read_records(raw[name][mistake.name]["records"], exercise))
+            for mistake in room.mistakes[name]
+            if raw[name].get(mistake.name, {}).get("outcome") == "evidence"
+        ]
     return Reference(room, secret, expected, mistakes, raw)
 
 

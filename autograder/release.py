@@ -29,7 +29,9 @@ class Proof:
         """Why this must stop a release, or None."""
         result, where = self.result, f"{self.exercise}: {self.kind} {self.name}".rstrip()
         if self.kind in ("solution", "also_right") and not result.passed:
-            return f"{where} earns {result.score:g} of {result.max_score:g} points: {result.diagnosis}: {result.message}"
+            return (
+                f"{where} earns {result.score:g} of {result.max_score:g} points: {result.diagnosis}: {result.message}"
+            )
         if self.kind == "released" and result.score:
             return f"{where}: the cell as released earns {result.score:g} points"
         if self.kind == "mistake" and result.passed:
@@ -39,34 +41,43 @@ class Proof:
         return None
 
 
-def prove(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
-    """Grade everything that the room knows to be right, wrong or empty, on the seeds of `secret`."""
-    reference = compute(room, secret)
-    proofs = []
+def prove(reference: Reference) -> list[Proof]:
+    """Grade everything that the room knows to be right, wrong or empty, on the seeds of the reference."""
+    room, proofs = reference.room, []
     for name in room.exercises:
         proofs.append(Proof("solution", name, "", reference.result(name, reference.raw[name]["solution"])))
         for mistake in room.mistakes[name]:
             outcome = reference.raw[name].get(mistake.name, {"outcome": "died"})
             proofs.append(Proof("mistake", name, mistake.name, reference.result(name, outcome)))
     variants = [("released", room.cells(room.stubs), list(room.exercises))]
-    variants += [(f"{name}/{file}", room.cells({name: source}), [name])
-                 for name, files in room.also_right.items() for file, source in files.items()]
-    for outcome in sandbox.run(job(room, secret, variants), boxed=False, seconds=600):
+    variants += [
+        (f"{name}/{file}", room.cells({name: source}), [name])
+        for name, files in room.also_right.items()
+        for file, source in files.items()
+    ]
+    for outcome in sandbox.run(job(room, reference.secret, variants), boxed=False, seconds=600):
         name, kind = outcome["exercise"], "released" if outcome["variant"] == "released" else "also_right"
         file = "" if kind == "released" else outcome["variant"].partition("/")[2]
         proofs.append(Proof(kind, name, file, reference.result(name, outcome)))
     return proofs
 
 
-def verify(room: Room, secret: bytes = PUBLIC_SECRET) -> list[Proof]:
+def verify(reference: Reference) -> list[Proof]:
     """`prove`, and RoomError with every place and reason where a proof fails."""
-    proofs = prove(room, secret)
+    room, proofs = reference.room, prove(reference)
     failures = [proof.failure for proof in proofs if proof.failure]
-    failures += [f"{name}: checks.py has a symptom {slug!r} and no mistake of that name says what to tell the student"
-                 for name, exercise in room.exercises.items() for slug, _ in exercise.symptoms
-                 if slug not in {mistake.slug for mistake in room.mistakes[name]}]
-    failures += [f"{name}: there is no mistake in {room.path / 'mistakes' / name}, so nothing shows that its check catches "
-                 "anything" for name, mistakes in room.mistakes.items() if not mistakes]
+    failures += [
+        f"{name}: checks.py has a symptom {slug!r} and no mistake of that name says what to tell the student"
+        for name, exercise in room.exercises.items()
+        for slug, _ in exercise.symptoms
+        if slug not in {mistake.slug for mistake in room.mistakes[name]}
+    ]
+    failures += [
+        f"{name}: there is no mistake in {room.path / 'mistakes' / name}, so nothing shows that its check catches "
+        "anything"
+        for name, mistakes in room.mistakes.items()
+        if not mistakes
+    ]
     if failures:
         raise RoomError(f"{room.name} is not fit for release, so nothing was written:\n  " + "\n  ".join(failures))
     return proofs

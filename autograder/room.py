@@ -77,11 +77,16 @@ class Room:
     def _check_notebook(self) -> None:
         seen: dict[str, dict] = {}
         for number, cell in enumerate(self.notebook.cells):
-            meta, place = cell.metadata.get("nbgrader"), f"{self.path / self.name}.ipynb, cell {number} ({cell.get('id')})"
+            meta, place = (
+                cell.metadata.get("nbgrader"),
+                f"{self.path / self.name}.ipynb, cell {number} ({cell.get('id')})",
+            )
             if meta is None:
                 if cell.cell_type == "code":
-                    raise RoomError(f"{place}: a code cell without nbgrader metadata would not be graded as it stands; "
-                                    "make it read-only, an answer or a check")
+                    raise RoomError(
+                        f"{place}: a code cell without nbgrader metadata would not be graded as it stands; "
+                        "make it read-only, an answer or a check"
+                    )
                 continue
             if meta["grade_id"] in seen:
                 raise RoomError(f"{place}: the grade_id {meta['grade_id']!r} is used twice")
@@ -96,17 +101,25 @@ class Room:
             for part, points in exercise.parts.items():
                 check = seen.get(f"{exercise.name}-{part}")
                 if not check or not check["grade"] or check["solution"]:
-                    raise RoomError(f"{self.path.name}: part {part!r} of {exercise.name} has no check cell with the grade_id "
-                                    f"'{exercise.name}-{part}'")
+                    raise RoomError(
+                        f"{self.path.name}: part {part!r} of {exercise.name} has no check cell with the grade_id "
+                        f"'{exercise.name}-{part}'"
+                    )
                 if check["points"] != points:
-                    raise RoomError(f"{self.path.name}: the check cell {exercise.name}-{part} gives {check['points']} points, "
-                                    f"checks.py gives {points}")
+                    raise RoomError(
+                        f"{self.path.name}: the check cell {exercise.name}-{part} gives {check['points']} points, "
+                        f"checks.py gives {points}"
+                    )
         checks = {f"{exercise.name}-{part}" for exercise in self.exercises.values() for part in exercise.parts}
         for grade_id, meta in seen.items():
             if meta["solution"] and not meta["grade"] and grade_id not in self.exercises:
-                raise RoomError(f"{self.path.name}: checks.py has no exercise {grade_id!r}, which the notebook asks for")
+                raise RoomError(
+                    f"{self.path.name}: checks.py has no exercise {grade_id!r}, which the notebook asks for"
+                )
             if meta["grade"] and not meta["solution"] and grade_id not in checks:
-                raise RoomError(f"{self.path.name}: the check cell {grade_id!r} belongs to no exercise and part of checks.py")
+                raise RoomError(
+                    f"{self.path.name}: the check cell {grade_id!r} belongs to no exercise and part of checks.py"
+                )
 
     @cached_property
     def released(self) -> nbformat.NotebookNode:
@@ -126,8 +139,11 @@ class Room:
     @cached_property
     def solutions(self) -> dict[str, str]:
         """For each exercise the source of its answer cell, solution included."""
-        return {name: "\n".join(line for line in cell.source.split("\n") if line.strip() not in (BEGIN, END))
-                for name, cell in answer_cells(self.notebook).items() if name in self.exercises}
+        return {
+            name: "\n".join(line for line in cell.source.split("\n") if line.strip() not in (BEGIN, END))
+            for name, cell in answer_cells(self.notebook).items()
+            if name in self.exercises
+        }
 
     @cached_property
     def mistakes(self) -> dict[str, list[Mistake]]:
@@ -148,8 +164,12 @@ class Room:
             for i, mistake in enumerate(mistakes):
                 if mistake.message == ".":
                     if mistake.slug not in words:
-                        raise RoomError(f"mistakes/{mistake.exercise}/{mistake.name}.py: no file of {mistake.slug} has words")
-                    mistakes[i] = Mistake(mistake.exercise, mistake.slug, mistake.name, words[mistake.slug], mistake.source)
+                        raise RoomError(
+                            f"mistakes/{mistake.exercise}/{mistake.name}.py: no file of {mistake.slug} has words"
+                        )
+                    mistakes[i] = Mistake(
+                        mistake.exercise, mistake.slug, mistake.name, words[mistake.slug], mistake.source
+                    )
         return found
 
     @cached_property
@@ -179,7 +199,10 @@ class Room:
         import torch
 
         digest = hashlib.sha256(torch.__version__.encode())
-        code = [Path(__file__).with_name(name) for name in ("evidence.py", "probes.py", "trace.py", "runner.py", "bundle.py")]
+        code = [
+            Path(__file__).with_name(name)
+            for name in ("evidence.py", "probes.py", "trace.py", "runner.py", "bundle.py")
+        ]
         for path in [*sorted(p for p in self.path.rglob("*") if p.suffix in (".py", ".ipynb")), *code]:
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         return digest.hexdigest()
@@ -192,8 +215,11 @@ class Room:
 
 
 def answer_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
-    return {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells
-            if cell.metadata.get("nbgrader", {}).get("solution")}
+    return {
+        cell.metadata.nbgrader.grade_id: cell
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("solution")
+    }
 
 
 def code_cells(notebook: nbformat.NotebookNode, exercises: dict[str, Exercise], answers: dict[str, str]) -> list[dict]:
@@ -205,8 +231,14 @@ def code_cells(notebook: nbformat.NotebookNode, exercises: dict[str, Exercise], 
             continue
         grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
         exercise = grade_id if grade_id in exercises else None
-        cells.append({"id": grade_id or f"extra-{number}", "source": answers.get(exercise, cell.source),
-                      "exercise": exercise, "check": checks.get(grade_id)})
+        cells.append(
+            {
+                "id": grade_id or f"extra-{number}",
+                "source": answers.get(exercise, cell.source),
+                "exercise": exercise,
+                "check": checks.get(grade_id),
+            }
+        )
     return cells
 
 
@@ -221,8 +253,11 @@ def _defined(tree: ast.Module) -> set[str]:
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 names.update((alias.asname or alias.name).split(".")[0] for alias in node.names)
             else:
-                names.update(child.id for child in ast.walk(node)
-                             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store))
+                names.update(
+                    child.id
+                    for child in ast.walk(node)
+                    if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store)
+                )
                 for inner in ("body", "orelse", "finalbody", "handlers"):
                     visit(getattr(node, inner, []))
 

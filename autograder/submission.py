@@ -41,7 +41,9 @@ def read(path: Path) -> list[dict]:
             if not stat.S_ISREG(info.st_mode):
                 raise SubmissionError(f"{path.name} is not a file")
             if info.st_size > MAX_BYTES:
-                raise SubmissionError(f"{path.name} is larger than {MAX_BYTES >> 20} MiB; clear its outputs and submit it again")
+                raise SubmissionError(
+                    f"{path.name} is larger than {MAX_BYTES >> 20} MiB; clear its outputs and submit it again"
+                )
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise SubmissionError(f"there is no {path.name} in the submission") from error
@@ -61,7 +63,9 @@ def parse(data: bytes, name: str) -> list[dict]:
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
         raise SubmissionError(f"{name} is not a notebook: it has no list of cells")
     if "cells" not in notebook:
-        raise SubmissionError(f"{name} is a notebook of an old format; open it in JupyterLab, save it and submit it again")
+        raise SubmissionError(
+            f"{name} is a notebook of an old format; open it in JupyterLab, save it and submit it again"
+        )
     if len(notebook["cells"]) > MAX_CELLS:
         raise SubmissionError(f"{name} has more than {MAX_CELLS} cells")
     cells = []
@@ -78,8 +82,14 @@ def parse(data: bytes, name: str) -> list[dict]:
         metadata = cell.get("metadata")
         nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
         grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
-        cells.append({"cell_type": cell["cell_type"], "source": source,
-                      "grade_id": grade_id if isinstance(grade_id, str) else None, "id": str(cell.get("id", ""))})
+        cells.append(
+            {
+                "cell_type": cell["cell_type"],
+                "source": source,
+                "grade_id": grade_id if isinstance(grade_id, str) else None,
+                "id": str(cell.get("id", "")),
+            }
+        )
     return cells
 
 
@@ -125,7 +135,11 @@ def rebuild(room: Room, submitted: list[dict]) -> Rebuilt:
 
 
 def _own_cells(cells: list[dict], start: int) -> list[nbformat.NotebookNode]:
-    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell, "raw": nbformat.v4.new_raw_cell}
+    make = {
+        "code": nbformat.v4.new_code_cell,
+        "markdown": nbformat.v4.new_markdown_cell,
+        "raw": nbformat.v4.new_raw_cell,
+    }
     made = []
     for number, cell in enumerate(cells):
         new = make[cell["cell_type"]](cell["source"])

@@ -19,9 +19,9 @@ EXPLAINS_MOST = 0.5
 SPECIAL = {
     "not_attempted": "This answer cell is as it was released. Write your answer in it, then run the check again.",
     "timeout": "Your answer did not come back within its time. Look for a loop whose condition never becomes false, or for "
-               "work that grows with the value of the scale instead of the number of steps.",
+    "work that grows with the value of the scale instead of the number of steps.",
     "wrong_result": "The result is not what was asked for, and it is none of the mistakes that are known here. Read the "
-                    "signature and the docstring again, then try the input below by hand.",
+    "signature and the docstring again, then try the input below by hand.",
     "raises": "",  # the error itself is what there is to say
 }
 
@@ -76,8 +76,14 @@ class Result:
         return self.earned == self.parts
 
     def to_json(self) -> dict:
-        return {"score": self.score, "max_score": self.max_score, "passed": self.passed, "diagnosis": self.diagnosis,
-                "message": self.message, "parts": {part: float(points) for part, points in self.earned.items()}}
+        return {
+            "score": self.score,
+            "max_score": self.max_score,
+            "passed": self.passed,
+            "diagnosis": self.diagnosis,
+            "message": self.message,
+            "parts": {part: float(points) for part, points in self.earned.items()},
+        }
 
 
 def read_records(records: object, exercise: Exercise) -> list[dict]:
@@ -87,23 +93,40 @@ def read_records(records: object, exercise: Exercise) -> list[dict]:
         raise EvidenceError(f"evidence for {exercise.name} has not one record for each draw")
     read = []
     for record, (probe, draw) in zip(records, wanted, strict=True):
-        well_formed = (isinstance(record, dict) and record.get("probe") == probe and record.get("draw") == draw
-                       and isinstance(record.get("given"), str) and isinstance(record.get("seen"), dict)
-                       and isinstance(record.get("notes"), dict) and isinstance(record.get("calls"), list)
-                       and all(isinstance(call, str) for call in record["calls"][:200]))
+        well_formed = (
+            isinstance(record, dict)
+            and record.get("probe") == probe
+            and record.get("draw") == draw
+            and isinstance(record.get("given"), str)
+            and isinstance(record.get("seen"), dict)
+            and isinstance(record.get("notes"), dict)
+            and isinstance(record.get("calls"), list)
+            and all(isinstance(call, str) for call in record["calls"][:200])
+        )
         if not well_formed:
             raise EvidenceError(f"evidence for {exercise.name} holds a malformed record for {probe}")
-        read.append({"probe": probe, "draw": draw, "given": record["given"][:2000],
-                     "seen": {str(key)[:80]: decode(value) for key, value in record["seen"].items()},
-                     "notes": {str(key)[:80]: decode(value) for key, value in record["notes"].items()},
-                     "calls": [call[:40] for call in record["calls"][:200]], "error": read_error(record.get("error"))})
+        read.append(
+            {
+                "probe": probe,
+                "draw": draw,
+                "given": record["given"][:2000],
+                "seen": {str(key)[:80]: decode(value) for key, value in record["seen"].items()},
+                "notes": {str(key)[:80]: decode(value) for key, value in record["notes"].items()},
+                "calls": [call[:40] for call in record["calls"][:200]],
+                "error": read_error(record.get("error")),
+            }
+        )
     return read
 
 
 def read_error(error: object) -> dict | None:
     if error is None:
         return None
-    if not isinstance(error, dict) or not isinstance(error.get("type"), str) or not isinstance(error.get("message"), str):
+    if (
+        not isinstance(error, dict)
+        or not isinstance(error.get("type"), str)
+        or not isinstance(error.get("message"), str)
+    ):
         raise EvidenceError("evidence holds a malformed error")
     line = error.get("line")
     return {"type": error["type"][:80], "message": error["message"][:400], "line": line if type(line) is int else None}
@@ -117,8 +140,19 @@ def compare(exercise: Exercise, expected: list[dict], got: list[dict]) -> list[C
         for key, value in wanted["seen"].items():
             seen = record["seen"].get(key, MISSING)
             words = difference(value, seen, exercise.ulps)
-            comparisons.append(Comparison(probe.name, wanted["draw"], wanted["given"], key, exercise.part_of(probe, key),
-                                          value, seen, words, record["error"]))
+            comparisons.append(
+                Comparison(
+                    probe.name,
+                    wanted["draw"],
+                    wanted["given"],
+                    key,
+                    exercise.part_of(probe, key),
+                    value,
+                    seen,
+                    words,
+                    record["error"],
+                )
+            )
     return comparisons
 
 
@@ -162,16 +196,22 @@ def evidence_in_words(exercise: Exercise, comparison: Comparison, got: list[dict
     return f"Given {given}: {exercise.label(comparison.key)}: {comparison.words}."
 
 
-def diagnose(exercise: Exercise, expected: list[dict], got: list[dict], failed: list[Comparison],
-             mistakes: list[Explanation]) -> tuple[str, str]:
+def diagnose(
+    exercise: Exercise, expected: list[dict], got: list[dict], failed: list[Comparison], mistakes: list[Explanation]
+) -> tuple[str, str]:
     """The slug and the words for an answer that failed.
 
     A mistake whose evidence agrees everywhere; else a symptom that checks.py declares; else the mistake that explains most
     of what is wrong; else the one that made the same calls. The order of calls also decides between mistakes that no
     number tells apart.
     """
-    ranked = sorted(((_explains(exercise, expected, got, mistake.records), _same_calls(got, failed, mistake.records), -i)
-                     for i, mistake in enumerate(mistakes)), reverse=True)
+    ranked = sorted(
+        (
+            (_explains(exercise, expected, got, mistake.records), _same_calls(got, failed, mistake.records), -i)
+            for i, mistake in enumerate(mistakes)
+        ),
+        reverse=True,
+    )
     best = [(share, calls, mistakes[-i]) for share, calls, i in ranked]
     if best and best[0][0] == 1.0:
         return best[0][2].slug, best[0][2].message
@@ -219,6 +259,9 @@ def _same_error(a: dict | None, b: dict | None) -> bool:
 def _same_calls(got: list[dict], failed: list[Comparison], other: list[dict]) -> float:
     """How alike the order of calls is in the draws that failed, from 0 to 1."""
     where = {(comparison.probe, comparison.draw) for comparison in failed}
-    pairs = [(a["calls"], b["calls"]) for a, b in zip(got, other, strict=True)
-             if (a["probe"], a["draw"]) in where and (a["calls"] or b["calls"])]
+    pairs = [
+        (a["calls"], b["calls"])
+        for a, b in zip(got, other, strict=True)
+        if (a["probe"], a["draw"]) in where and (a["calls"] or b["calls"])
+    ]
     return sum(SequenceMatcher(None, a, b).ratio() for a, b in pairs) / len(pairs) if pairs else 0.0

@@ -38,8 +38,10 @@ def finite(number):
 
 def refused_in_a_later_call(failed):
     """The scaler said in a second call or later that something was done already: nobody told it that a step is over."""
-    return any(c.error and "has already been called" in c.error["message"] and not c.key.endswith(" call 1")
-               for c in first_failures(failed))
+    return any(
+        c.error and "has already been called" in c.error["message"] and not c.key.endswith(" call 1")
+        for c in first_failures(failed)
+    )
 
 
 def first_failures(failed):
@@ -203,8 +205,11 @@ def mixed_sizes(answer, p):
     """tensors of different sizes whose elements have all four fates"""
     scale = p.random.choice([2.0**6, 2.0**10, 1000.0, 2.0**13])
     shift = -math.log2(scale)
-    gradients = [log_uniform(p, 200, -30 + shift, 18 + shift), log_uniform(p, 24, -16 + shift, 10 + shift).reshape(4, 6),
-                 log_uniform(p, 60, -29 + shift, -12 + shift)]
+    gradients = [
+        log_uniform(p, 200, -30 + shift, 18 + shift),
+        log_uniform(p, 24, -16 + shift, 10 + shift).reshape(4, 6),
+        log_uniform(p, 60, -29 + shift, -12 + shift),
+    ]
     p.given(f"three tensors of 200, 24 and 60 nonzero elements, scale {scale:g}")
     see_report(p, answer(gradients, scale))
 
@@ -223,7 +228,7 @@ def with_zeros(answer, p):
 def nothing_but_zeros(answer, p):
     """elements that are all zero"""
     p.given("elements that are all zero")
-    see_report(p, answer([torch.zeros(3), torch.zeros(2, 2)], 2.0**p.random.randint(0, 16)))
+    see_report(p, answer([torch.zeros(3), torch.zeros(2, 2)], 2.0 ** p.random.randint(0, 16)))
 
 
 @underflow_report.probe("edges")
@@ -237,8 +242,22 @@ def one_zero_tensor(answer, p):
 def borders(answer, p):
     """products at the borders: 65504 to 65520, 2**-14, 2**-24, 2**-25"""
     scale = 2.0 ** p.random.randint(0, 14)
-    products = [65504.0, 65519.0, -65510.0, 65520.0, -65520.0, 2.0**-14, -(2.0**-14), 2.0**-14 - 2.0**-24, 2.0**-24,
-                2.0**-25, -(2.0**-25), 2.0**-25 * (1 + 2.0**-20), 1.5 * 2.0**-25, 2.0**-26]
+    products = [
+        65504.0,
+        65519.0,
+        -65510.0,
+        65520.0,
+        -65520.0,
+        2.0**-14,
+        -(2.0**-14),
+        2.0**-14 - 2.0**-24,
+        2.0**-24,
+        2.0**-25,
+        -(2.0**-25),
+        2.0**-25 * (1 + 2.0**-20),
+        1.5 * 2.0**-25,
+        2.0**-26,
+    ]
     p.random.shuffle(products)
     keep = products[: p.random.randint(11, 14)]
     p.given(f"products at the borders of the four ranges (65504, 65520, 2**-14, 2**-24, 2**-25), scale {power(scale)}")
@@ -270,8 +289,10 @@ def random_overflows(answer, p):
     init = 2.0 ** p.random.randint(4, 16)
     found = [p.random.random() < 0.15 for _ in range(30)]
     found[1], found[interval + 2 : 2 * interval + 3] = True, [False] * (interval + 1)
-    p.given(f"init_scale {init:g}, growth_factor {growth}, backoff_factor {backoff}, growth_interval {interval} and "
-            f"{len(found)} steps, of which {', '.join(str(i + 1) for i, f in enumerate(found) if f)} overflow")
+    p.given(
+        f"init_scale {init:g}, growth_factor {growth}, backoff_factor {backoff}, growth_interval {interval} and "
+        f"{len(found)} steps, of which {', '.join(str(i + 1) for i, f in enumerate(found) if f)} overflow"
+    )
     p.see("returned", answer(found, init, growth, backoff, interval))
 
 
@@ -337,17 +358,23 @@ def largest_scale(answer, p):
 
 @simulate_scale.symptom("before_update")
 def shifted_by_one(failed):
-    lists = [c for c in failed if isinstance(c.got, list) and isinstance(c.expected, list)
-             and c.probe not in ("defaults", "no_steps")]
+    lists = [
+        c
+        for c in failed
+        if isinstance(c.got, list) and isinstance(c.expected, list) and c.probe not in ("defaults", "no_steps")
+    ]
     return bool(lists) and all(
-        len(c.got) >= len(c.expected) > 1 and c.got[1 : len(c.expected)] == c.expected[: len(c.expected) - 1] for c in lists)
+        len(c.got) >= len(c.expected) > 1 and c.got[1 : len(c.expected)] == c.expected[: len(c.expected) - 1]
+        for c in lists
+    )
 
 
 @simulate_scale.symptom("no_backoff")
 def never_falls(failed):
     lists = [c.got for c in failed if isinstance(c.got, list) and c.probe == "random_overflows"]
     return bool(lists) and all(
-        all(is_number(a) and is_number(b) and b >= a for a, b in zip(got, got[1:], strict=False)) for got in lists)
+        all(is_number(a) and is_number(b) and b >= a for a, b in zip(got, got[1:], strict=False)) for got in lists
+    )
 
 
 def growths(history):
@@ -364,15 +391,27 @@ def count_goes_on(failed):
 
 @simulate_scale.symptom("growth_off_by_one")
 def grows_at_another_step(failed):
-    return any(c.probe == "no_overflow" and isinstance(c.got, list) and growths(c.got) > 0
-               and all(is_number(x) and math.frexp(x)[0] == 0.5 for x in c.got) for c in failed)
+    return any(
+        c.probe == "no_overflow"
+        and isinstance(c.got, list)
+        and growths(c.got) > 0
+        and all(is_number(x) and math.frexp(x)[0] == 0.5 for x in c.got)
+        for c in failed
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- 4
 
 LossScaler = Exercise(
-    "LossScaler", parts={"step": 1, "skip": 1, "dynamics": 1, "protocol": 1},
-    labels={"scaled": "scale(loss)", "gradients": "the gradients", "parameters": "the parameters", "scale": "get_scale()"})
+    "LossScaler",
+    parts={"step": 1, "skip": 1, "dynamics": 1, "protocol": 1},
+    labels={
+        "scaled": "scale(loss)",
+        "gradients": "the gradients",
+        "parameters": "the parameters",
+        "scale": "get_scale()",
+    },
+)
 
 
 class Rig:
@@ -381,8 +420,9 @@ class Rig:
     def __init__(self, p, lr=0.5, momentum=0.0):
         self.weights = [torch.nn.Parameter(p.normal(3)), torch.nn.Parameter(p.normal(2, 2))]
         self.unused = torch.nn.Parameter(p.normal(2))
-        self.optimizer = torch.optim.SGD([{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}],
-                                         lr=lr, momentum=momentum)
+        self.optimizer = torch.optim.SGD(
+            [{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}], lr=lr, momentum=momentum
+        )
 
     def gradients(self, p, size=1.0, spoil=None, where=-1):
         """True gradients of about `size`; `spoil` puts an inf or nan into one element of one of them."""
@@ -545,8 +585,10 @@ def two_optimizers(answer, p):
     """two optimizers, one of which overflows"""
     a, b, scaler = Rig(p), Rig(p), scaler_of(answer, p, 2)
     one = p.random.choice("ab")
-    p.given(f"{p.words} and two optimizers, of which the {'first' if one == 'a' else 'second'} overflows in round 2, and both "
-            "in round 5")
+    p.given(
+        f"{p.words} and two optimizers, of which the {'first' if one == 'a' else 'second'} overflows in round 2, and both "
+        "in round 5"
+    )
     for call, bad in ((1, ""), (2, one), (3, ""), (4, ""), (5, "ab")):
         scaler.scale(a.loss(a.gradients(p, spoil=1e4 if "a" in bad else None))).backward()
         scaler.scale(b.loss(b.gradients(p, spoil=1e4 if "b" in bad else None))).backward()
@@ -566,8 +608,10 @@ def only_nan_fails(failed):
 
 @LossScaler.symptom("not_unscaled")
 def step_alone_does_not_divide(failed):
-    return any(c.probe == "step_unscales" and c.key == "parameters after step 1" and isinstance(c.got, torch.Tensor)
-               for c in first_failures(failed)) and "unscale_then_step" not in {c.probe for c in failed}
+    return any(
+        c.probe == "step_unscales" and c.key == "parameters after step 1" and isinstance(c.got, torch.Tensor)
+        for c in first_failures(failed)
+    ) and "unscale_then_step" not in {c.probe for c in failed}
 
 
 @LossScaler.symptom("checks_first_param_only")
@@ -578,14 +622,18 @@ def only_the_last_parameter_overflows_unseen(failed):
 
 @LossScaler.symptom("steps_on_inf")
 def overflow_reaches_the_parameters(failed):
-    return any(c.probe.startswith("overflow_in") and c.key == "parameters after step 2" and isinstance(c.got, torch.Tensor)
-               for c in first_failures(failed)) and "unscale_then_step" not in {c.probe for c in failed}
+    return any(
+        c.probe.startswith("overflow_in") and c.key == "parameters after step 2" and isinstance(c.got, torch.Tensor)
+        for c in first_failures(failed)
+    ) and "unscale_then_step" not in {c.probe for c in failed}
 
 
 @LossScaler.symptom("no_backoff")
 def scale_stays_after_an_overflow(failed):
-    return any(c.probe.startswith("overflow_in") and c.key == "scale after step 2" and is_number(c.got) and c.got > c.expected
-               for c in first_failures(failed))
+    return any(
+        c.probe.startswith("overflow_in") and c.key == "scale after step 2" and is_number(c.got) and c.got > c.expected
+        for c in first_failures(failed)
+    )
 
 
 @LossScaler.symptom("double_unscale")
@@ -596,8 +644,11 @@ def second_division_passes(failed):
 @LossScaler.symptom("no_growth")
 def scale_never_rises(failed):
     first = [c for c in first_failures(failed) if c.probe == "growth_and_backoff"]
-    return bool(first) and all(is_number(c.got) and c.got < c.expected for c in first) and not any(
-        c.probe.startswith(("overflow_in", "nan", "unscale_then", "step_")) for c in failed)
+    return (
+        bool(first)
+        and all(is_number(c.got) and c.got < c.expected for c in first)
+        and not any(c.probe.startswith(("overflow_in", "nan", "unscale_then", "step_")) for c in failed)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- 5
@@ -605,11 +656,17 @@ def scale_never_rises(failed):
 # Tighter than elsewhere: clipping scaled gradients moves the parameters by a step that is `scale` times too small, which
 # must not pass for no step at all.
 clipped_step = Exercise(
-    "clipped_step", parts={"update": 2, "norm": 1}, keys={"returned": "norm"}, ulps=64,
-    labels={"returned": "the returned norm", "parameters": "the parameters", "scale": "the scale"})
+    "clipped_step",
+    parts={"update": 2, "norm": 1},
+    keys={"returned": "norm"},
+    ulps=64,
+    labels={"returned": "the returned norm", "parameters": "the parameters", "scale": "the scale"},
+)
 
 
-def clipping(answer, p, sizes, scale, interval=1000, as_generator=False, lr=0.5, momentum=0.0, max_norm=None, unused=False):
+def clipping(
+    answer, p, sizes, scale, interval=1000, as_generator=False, lr=0.5, momentum=0.0, max_norm=None, unused=False
+):
     """Steps whose true gradients have these norms relative to max_norm; a size of inf overflows."""
     max_norm = max_norm or p.random.choice([0.5, 1.0, 2.0])
     weights = [torch.nn.Parameter(p.normal(4)), torch.nn.Parameter(p.normal(2, 3))]
@@ -624,12 +681,17 @@ def clipping(answer, p, sizes, scale, interval=1000, as_generator=False, lr=0.5,
         if not math.isfinite(size):
             gradients[1][0, 1] = 1e9
         norms.append(f"{total_norm(gradients):.3g}")
-        p.given(f"scale {power(scale)}, max_norm {max_norm:g} and true gradients of norm {', '.join(norms)}"
-                + (" (an FP16 overflow)" if not math.isfinite(size) else "")
-                + ("; one parameter has no gradient" if unused else ""))
+        p.given(
+            f"scale {power(scale)}, max_norm {max_norm:g} and true gradients of norm {', '.join(norms)}"
+            + (" (an FP16 overflow)" if not math.isfinite(size) else "")
+            + ("; one parameter has no gradient" if unused else "")
+        )
         clear(optimizer)
         parameters = (w for w in every) if as_generator else every
-        p.see(f"returned in call {call}", finite(answer(scaler, optimizer, fp16_loss(weights, gradients), parameters, max_norm)))
+        p.see(
+            f"returned in call {call}",
+            finite(answer(scaler, optimizer, fp16_loss(weights, gradients), parameters, max_norm)),
+        )
         p.see(f"parameters after call {call}", torch.cat([w.detach().reshape(-1) for w in weights]))
         p.see(f"scale after call {call}", scaler.get_scale())
 
@@ -682,8 +744,15 @@ clipped_step.symptom("no_update")(refused_in_a_later_call)
 # ---------------------------------------------------------------------------------------------------------------- 6
 
 step_and_schedule = Exercise(
-    "step_and_schedule", parts={"skip": 1, "growth": 1},
-    labels={"returned": "the returned value", "lr": "the learning rate", "parameters": "the parameters", "scale": "the scale"})
+    "step_and_schedule",
+    parts={"skip": 1, "growth": 1},
+    labels={
+        "returned": "the returned value",
+        "lr": "the learning rate",
+        "parameters": "the parameters",
+        "scale": "the scale",
+    },
+)
 
 
 def scheduling(answer, p, steps, interval=1000, momentum=0.0, weight_decay=0.0):
@@ -692,8 +761,7 @@ def scheduling(answer, p, steps, interval=1000, momentum=0.0, weight_decay=0.0):
     weight = torch.nn.Parameter(p.normal(5))
     optimizer = trace.watch(torch.optim.SGD([weight], lr=0.5, momentum=momentum, weight_decay=weight_decay))
     scheduler = trace.watch_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
-    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval,
-                              backoff_factor=p.random.choice([0.5, 0.25]))
+    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval, backoff_factor=p.random.choice([0.5, 0.25]))
     words = {"step": "an ordinary step", "zero": "a step whose gradients are all zero", "overflow": "an overflow"}
     p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[kind] for kind in steps))
     for call, kind in enumerate(steps, 1):
@@ -745,15 +813,19 @@ step_and_schedule.symptom("no_update")(refused_in_a_later_call)
 # ---------------------------------------------------------------------------------------------------------------- 7
 
 two_optimizers_step = Exercise(
-    "two_optimizers_step", parts={"steps": 2, "overflow": 1},
-    labels={"d": "the parameters of opt_d", "g": "the parameters of opt_g", "scale": "the scale"})
+    "two_optimizers_step",
+    parts={"steps": 2, "overflow": 1},
+    labels={"d": "the parameters of opt_d", "g": "the parameters of opt_g", "scale": "the scale"},
+)
 
 
 def alternating(answer, p, rounds, interval):
     """Rounds: "" (both fine), "d", "g" or "dg" (which of them overflows)."""
     scale = 2.0 ** p.random.randint(6, 11)
     weights = {"d": torch.nn.Parameter(p.normal(4)), "g": torch.nn.Parameter(p.normal(3))}
-    optimizers = {name: trace.watch(torch.optim.SGD([w], lr=0.5, momentum=0.5), f"({name})") for name, w in weights.items()}
+    optimizers = {
+        name: trace.watch(torch.optim.SGD([w], lr=0.5, momentum=0.5), f"({name})") for name, w in weights.items()
+    }
     scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
     scaler.labels = {id(optimizer): f"({name})" for name, optimizer in optimizers.items()}
     words = {"": "both fine", "d": "loss_d overflows", "g": "loss_g overflows", "dg": "both overflow"}

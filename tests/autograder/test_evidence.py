@@ -18,7 +18,9 @@ def over_the_wire(value):
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3), max_leaves=12)
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
+    max_leaves=12,
+)
 
 
 @given(plain)
@@ -64,21 +66,24 @@ def test_a_value_that_equals_everything_is_not_the_expected_one():
         assert difference(expected, over_the_wire(Liar()), 256)
 
 
-@pytest.mark.parametrize("data", [
-    {"$tensor": "float32", "shape": [2], "data": "AAAA"},
-    {"$tensor": "float32", "shape": [-1], "data": ""},
-    {"$tensor": "float32", "shape": [True], "data": "AAAAAA=="},
-    {"$tensor": "complex64", "shape": [1], "data": "AAAAAAAAAAA="},
-    {"$tensor": "uint8", "shape": [MAX_TENSOR_BYTES + 1], "data": ""},
-    {"$tensor": "float32", "shape": [1], "data": "not base64"},
-    {"$tensor": "float32", "shape": [1]},
-    {"$float": "1e5"},
-    {"$pickle": "gASV"},
-    {"$other": 5},
-    2**64,
-    "x" * 5000,
-    [[[[[[[[[[[[1]]]]]]]]]]]],
-])
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"$tensor": "float32", "shape": [2], "data": "AAAA"},
+        {"$tensor": "float32", "shape": [-1], "data": ""},
+        {"$tensor": "float32", "shape": [True], "data": "AAAAAA=="},
+        {"$tensor": "complex64", "shape": [1], "data": "AAAAAAAAAAA="},
+        {"$tensor": "uint8", "shape": [MAX_TENSOR_BYTES + 1], "data": ""},
+        {"$tensor": "float32", "shape": [1], "data": "not base64"},
+        {"$tensor": "float32", "shape": [1]},
+        {"$float": "1e5"},
+        {"$pickle": "gASV"},
+        {"$other": 5},
+        2**64,
+        "x" * 5000,
+        [[[[[[[[[[[[1]]]]]]]]]]]],
+    ],
+)
 def test_what_encode_never_writes_is_refused(data):
     with pytest.raises(EvidenceError):
         decode(data)
@@ -107,7 +112,9 @@ def test_shape_dtype_and_type_count():
 def test_a_difference_says_where_and_what():
     assert difference([1.0, 2.0], [1.0, 3.0], 256) == "at index 1: expected 2, got 3"
     assert difference({"a": 1.0}, {"a": 2.0}, 256) == "at key 'a': expected 1, got 2"
-    assert difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]), 256) == "expected 2, got 2.5 at position 1 of 2"
+    assert (
+        difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]), 256) == "expected 2, got 2.5 at position 1 of 2"
+    )
 
 
 @given(plain)

@@ -99,7 +99,9 @@ def test_a_part_that_does_not_exist_is_named():
         Exercise("f", parts={"value": 1}).probe("norm")
 
 
-@pytest.mark.parametrize("source, said", [("x = ", "SyntaxError"), ("x = 1", "declares no Exercise"), ("1 / 0", "division")])
+@pytest.mark.parametrize(
+    "source, said", [("x = ", "SyntaxError"), ("x = 1", "declares no Exercise"), ("1 / 0", "division")]
+)
 def test_a_broken_checks_file_is_said_so(source, said):
     with pytest.raises(RoomError, match=said):
         load_checks(source, "a")

@@ -18,22 +18,37 @@ def copy(room, tmp_path):
 
     def change(edit):
         notebook = nbformat.read(path, as_version=4)
-        edit({cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if "nbgrader" in cell.metadata}, notebook)
+        edit(
+            {cell.metadata.nbgrader.grade_id: cell for cell in notebook.cells if "nbgrader" in cell.metadata}, notebook
+        )
         nbformat.write(notebook, path)
 
     return folder, change
 
 
-@pytest.mark.parametrize("edit, said", [
-    (lambda cells, nb: cells["clipped_step-norm"].metadata.nbgrader.update(points=2), "clipped_step-norm gives 2 points"),
-    (lambda cells, nb: cells["clipped_step-norm"].metadata.nbgrader.update(grade_id="LossScaler"), "used twice"),
-    (lambda cells, nb: nb.cells.remove(cells["clipped_step-norm"]), "part 'norm' of clipped_step has no check cell"),
-    (lambda cells, nb: nb.cells.remove(cells["LossScaler"]), "exercise LossScaler has no answer cell"),
-    (lambda cells, nb: cells["clipped_step"].update(source=f"{BEGIN}\npass"), "without its"),
-    (lambda cells, nb: cells["clipped_step"].update(source="pass"), "without a solution"),
-    (lambda cells, nb: cells["setup"].metadata.pop("nbgrader"), "code cell without nbgrader metadata"),
-    (lambda cells, nb: cells["clipped_step"].metadata.nbgrader.update(grade_id="clip"), "no exercise 'clip'|no answer cell"),
-], ids=["points", "duplicate", "no check", "no answer", "unclosed", "no solution", "no metadata", "unknown"])
+@pytest.mark.parametrize(
+    "edit, said",
+    [
+        (
+            lambda cells, nb: cells["clipped_step-norm"].metadata.nbgrader.update(points=2),
+            "clipped_step-norm gives 2 points",
+        ),
+        (lambda cells, nb: cells["clipped_step-norm"].metadata.nbgrader.update(grade_id="LossScaler"), "used twice"),
+        (
+            lambda cells, nb: nb.cells.remove(cells["clipped_step-norm"]),
+            "part 'norm' of clipped_step has no check cell",
+        ),
+        (lambda cells, nb: nb.cells.remove(cells["LossScaler"]), "exercise LossScaler has no answer cell"),
+        (lambda cells, nb: cells["clipped_step"].update(source=f"{BEGIN}\npass"), "without its"),
+        (lambda cells, nb: cells["clipped_step"].update(source="pass"), "without a solution"),
+        (lambda cells, nb: cells["setup"].metadata.pop("nbgrader"), "code cell without nbgrader metadata"),
+        (
+            lambda cells, nb: cells["clipped_step"].metadata.nbgrader.update(grade_id="clip"),
+            "no exercise 'clip'|no answer cell",
+        ),
+    ],
+    ids=["points", "duplicate", "no check", "no answer", "unclosed", "no solution", "no metadata", "unknown"],
+)
 def test_a_contradiction_in_the_notebook_is_named(copy, edit, said):
     folder, change = copy
     change(edit)
@@ -41,13 +56,16 @@ def test_a_contradiction_in_the_notebook_is_named(copy, edit, said):
         Room(folder)
 
 
-@pytest.mark.parametrize("file, text, said", [
-    ("mistakes/clipped_step/no_words.py", "def clipped_step():\n    pass\n", "this one has none"),
-    ("mistakes/clipped_step/bad.py", '"""Words."""\ndef clipped_step(:\n', "bad.py:2"),
-    ("mistakes/clipped_step/other.py", '"""Words."""\ndef another():\n    pass\n', "does not define clipped_step"),
-    ("mistakes/clip/other.py", '"""Words."""\n', "no exercise 'clip'"),
-    ("mistakes/clipped_step/lone__2.py", '"""."""\ndef clipped_step():\n    pass\n', "no file of lone has words"),
-])
+@pytest.mark.parametrize(
+    "file, text, said",
+    [
+        ("mistakes/clipped_step/no_words.py", "def clipped_step():\n    pass\n", "this one has none"),
+        ("mistakes/clipped_step/bad.py", '"""Words."""\ndef clipped_step(:\n', "bad.py:2"),
+        ("mistakes/clipped_step/other.py", '"""Words."""\ndef another():\n    pass\n', "does not define clipped_step"),
+        ("mistakes/clip/other.py", '"""Words."""\n', "no exercise 'clip'"),
+        ("mistakes/clipped_step/lone__2.py", '"""."""\ndef clipped_step():\n    pass\n', "no file of lone has words"),
+    ],
+)
 def test_a_bad_mistake_file_is_named(copy, file, text, said):
     folder, _ = copy
     (folder / file).parent.mkdir(exist_ok=True)
@@ -76,13 +94,16 @@ def test_check_cells_show_nothing_that_nbgrader_would_take_for_a_score(room):
             assert cell.source.count("\n") == 0 and cell.source.startswith("check(")
 
 
-@pytest.mark.parametrize("source, names", [
-    ("def f(): pass\nclass C: pass\nx = 1\ny: int = 2\na, b = 1, 2", {"f", "C", "x", "y", "a", "b"}),
-    ("try:\n    import g as f\nexcept ImportError:\n    f = None", {"f"}),
-    ("if True:\n    def f(): pass\nelse:\n    h = 1", {"f", "h"}),
-    ("def f(:\n  pass\nclass C\nx = 1", {"f", "C", "x"}),
-    ("from m import f, g as h\nimport a.b", {"f", "h", "a"}),
-    ("", set()),
-])
+@pytest.mark.parametrize(
+    "source, names",
+    [
+        ("def f(): pass\nclass C: pass\nx = 1\ny: int = 2\na, b = 1, 2", {"f", "C", "x", "y", "a", "b"}),
+        ("try:\n    import g as f\nexcept ImportError:\n    f = None", {"f"}),
+        ("if True:\n    def f(): pass\nelse:\n    h = 1", {"f", "h"}),
+        ("def f(:\n  pass\nclass C\nx = 1", {"f", "C", "x"}),
+        ("from m import f, g as h\nimport a.b", {"f", "h", "a"}),
+        ("", set()),
+    ],
+)
 def test_the_names_that_an_answers_file_defines(source, names):
     assert names <= defined_names(source)

@@ -5,6 +5,7 @@ import secrets
 
 import pytest
 
+from autograder.reference import compute
 from autograder.release import prove
 from autograder.room import ROOMS, Room
 
@@ -19,7 +20,7 @@ def test_there_are_rooms():
 def proven(request):
     secret = secrets.token_bytes(16)
     room = Room(request.param)
-    return room, secret, prove(room, secret)
+    return room, secret, prove(compute(room, secret))
 
 
 def test_right_answers_pass_and_mistakes_are_caught_and_named(proven):
@@ -36,7 +37,9 @@ def test_every_exercise_is_proven_from_all_sides(proven, capsys):
             of_it = [proof.kind for proof in proofs if proof.exercise == name]
             counts = {kind: of_it.count(kind) for kind in ("solution", "released", "mistake", "also_right")}
             slugs = {mistake.slug for mistake in room.mistakes[name]} - {"wrong_result", "raises"}
-            print(f"  {room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, {counts['also_right']} other right answers")
+            print(
+                f"  {room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, {counts['also_right']} other right answers"
+            )
             assert counts["solution"] == counts["released"] == 1 and counts["also_right"] >= 2 and len(slugs) >= 3
 
 
@@ -44,8 +47,9 @@ def test_every_part_is_lost_by_some_mistake(proven):
     room, _, proofs = proven
     for name, exercise in room.exercises.items():
         for part in exercise.parts:
-            assert any(proof.kind == "mistake" and not proof.result.earned[part] for proof in proofs
-                       if proof.exercise == name), f"no mistake loses {name}-{part}"
+            assert any(
+                proof.kind == "mistake" and not proof.result.earned[part] for proof in proofs if proof.exercise == name
+            ), f"no mistake loses {name}-{part}"
 
 
 def test_every_failing_message_names_the_input_and_what_came_of_it(proven):
@@ -61,16 +65,25 @@ def test_messages_do_not_hand_out_the_answer(proven):
     for name, mistakes in room.mistakes.items():
         for mistake in mistakes:
             assert "```" not in mistake.message and "\n" not in mistake.message and 30 < len(mistake.message) < 420, (
-                name, mistake.name, len(mistake.message))
+                name,
+                mistake.name,
+                len(mistake.message),
+            )
 
 
 ASSIGNMENT_3 = {  # EXERCISES.md's contract: points, and the kinds that have to be told apart
     "choose_init_scale": (3, "constant not_power_of_two uses_norm sign_ignored too_small too_large zero_gradients"),
     "underflow_report": (2, "counts_zeros flushes_subnormals unscaled per_tensor_mean"),
     "simulate_scale": (2, "growth_off_by_one tracker_not_reset no_backoff before_update"),
-    "LossScaler": (4, "steps_on_inf double_unscale checks_first_param_only misses_nan no_growth no_backoff not_unscaled"),
-    "clipped_step": (3, "clip_before_unscale unscale_after_clip double_step no_update returns_scaled_norm clip_by_value "
-                        "no_clip loss_not_scaled"),
+    "LossScaler": (
+        4,
+        "steps_on_inf double_unscale checks_first_param_only misses_nan no_growth no_backoff not_unscaled",
+    ),
+    "clipped_step": (
+        3,
+        "clip_before_unscale unscale_after_clip double_step no_update returns_scaled_norm clip_by_value "
+        "no_clip loss_not_scaled",
+    ),
     "step_and_schedule": (2, "always_schedules growth_taken_for_skip no_update"),
     "two_optimizers_step": (3, "update_between one_loss_unscaled update_missing skips_both"),
 }
@@ -78,6 +91,7 @@ ASSIGNMENT_3 = {  # EXERCISES.md's contract: points, and the kinds that have to 
 
 def test_assignment_3_keeps_its_contract(room):
     assert {name: exercise.points for name, exercise in room.exercises.items()} == {
-        name: points for name, (points, _) in ASSIGNMENT_3.items()}
+        name: points for name, (points, _) in ASSIGNMENT_3.items()
+    }
     for name, (_, kinds) in ASSIGNMENT_3.items():
         assert set(kinds.split()) <= {mistake.slug for mistake in room.mistakes[name]}, name

@@ -27,10 +27,22 @@ def call_g(answer, p):
 
 
 def run(f: str, g: str = "def g():\n    return 7", boxed: bool = True) -> dict[str, dict]:
-    job = {"assignment": "t", "checks": CHECKS, "cell_seconds": 3, "variants": [{
-        "name": "t", "exercises": {"f": {"call_f": [1]}, "g": {"call_g": [1]}},
-        "cells": [{"id": "f", "source": f, "exercise": "f"}, {"id": "f-value", "source": "", "check": "f"},
-                  {"id": "g", "source": g, "exercise": "g"}]}]}
+    job = {
+        "assignment": "t",
+        "checks": CHECKS,
+        "cell_seconds": 3,
+        "variants": [
+            {
+                "name": "t",
+                "exercises": {"f": {"call_f": [1]}, "g": {"call_g": [1]}},
+                "cells": [
+                    {"id": "f", "source": f, "exercise": "f"},
+                    {"id": "f-value", "source": "", "check": "f"},
+                    {"id": "g", "source": g, "exercise": "g"},
+                ],
+            }
+        ],
+    }
     return {result["exercise"]: result for result in sandbox.run(job, boxed=boxed, seconds=60)}
 
 
@@ -47,7 +59,9 @@ def test_an_answer_hands_out_data(boxed):
 
 
 def test_the_network_is_not_there(boxed):
-    assert "unreachable" in error(run("import socket\ndef f():\n    socket.create_connection(('192.0.2.1', 80), 2)")["f"])
+    assert "unreachable" in error(
+        run("import socket\ndef f():\n    socket.create_connection(('192.0.2.1', 80), 2)")["f"]
+    )
 
 
 def test_home_course_and_environment_are_not_there(boxed, root, monkeypatch):
@@ -89,18 +103,27 @@ def test_a_file_cannot_grow_without_bound(boxed):
     assert result["outcome"] == "died" or "File too large" in error(result) or "No space" in error(result)
 
 
-@pytest.mark.parametrize("source", [
-    "while True:\n    pass", "import os\nos._exit(0)", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-    "import signal, time\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(99)",
-], ids=["endless", "exit", "kill", "deaf"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while True:\n    pass",
+        "import os\nos._exit(0)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        "import signal, time\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(99)",
+    ],
+    ids=["endless", "exit", "kill", "deaf"],
+)
 def test_a_cell_that_never_comes_back_costs_its_own_exercise_only(boxed, source):
     results = run(source)
     assert results["f"]["outcome"] in ("timeout", "died") and results["f"]["where"] == "cell"
     assert value(results["g"]) == 7
 
 
-@pytest.mark.parametrize("body", ["while True:\n        pass", "import os\n    os._exit(0)", "import os\n    os.fork() and os._exit(1)"],
-                         ids=["endless", "exit", "fork"])
+@pytest.mark.parametrize(
+    "body",
+    ["while True:\n        pass", "import os\n    os._exit(0)", "import os\n    os.fork() and os._exit(1)"],
+    ids=["endless", "exit", "fork"],
+)
 def test_an_answer_that_never_comes_back_costs_its_own_exercise_only(boxed, body):
     results = run(f"def f():\n    {body}")
     assert value(results["g"]) == 7

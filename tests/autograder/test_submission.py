@@ -43,7 +43,9 @@ def test_a_deleted_check_cell_is_put_back_at_its_place(room):
     cells = cells_of(room)
     del cells[place(cells, "clipped_step-update")]
     rebuilt = rebuild(room, cells)
-    assert rebuilt.notebook == room.released and rebuilt.notes == ["cell clipped_step-update was missing and was put back"]
+    assert rebuilt.notebook == room.released and rebuilt.notes == [
+        "cell clipped_step-update was missing and was put back"
+    ]
 
 
 def test_a_reordered_notebook_is_put_in_order(room):
@@ -55,7 +57,9 @@ def test_a_reordered_notebook_is_put_in_order(room):
 
 def test_of_several_answer_cells_the_last_counts_and_the_others_still_run_before_it(room):
     cells = cells_of(room, {"clipped_step": "second"})
-    cells.insert(place(cells, "clipped_step"), {"cell_type": "code", "source": "first", "grade_id": "clipped_step", "id": "x"})
+    cells.insert(
+        place(cells, "clipped_step"), {"cell_type": "code", "source": "first", "grade_id": "clipped_step", "id": "x"}
+    )
     rebuilt = rebuild(room, cells)
     code = [cell["source"] for cell in rebuilt.cells]
     assert code.index("first") == code.index("second") - 1
@@ -69,25 +73,40 @@ def test_cells_of_the_students_own_keep_their_place(room):
     cells.append({"cell_type": "markdown", "source": "a note", "grade_id": None, "id": "y"})
     rebuilt = rebuild(room, cells)
     ids = [cell.metadata.get("nbgrader", {}).get("grade_id") or cell.source for cell in rebuilt.notebook.cells]
-    assert ids.index("def my_norm(): pass") < ids.index("clipped_step") and ids[-1] == "a note" or "a note" in ids
+    assert (ids.index("def my_norm(): pass") < ids.index("clipped_step") and ids[-1] == "a note") or "a note" in ids
     nbformat.validate(rebuilt.notebook)
 
 
-@pytest.mark.parametrize("data, reason", [
-    (b"", "is empty"), (b"  \n", "is empty"), (b"{", "not valid JSON"), (b"\xff\xfe\x00", "not valid JSON"),
-    (b"[1]", "no list of cells"), (b'{"cells": 5}', "no list of cells"), (b"null", "no list of cells"),
-    (b'{"worksheets": []}', "old format"), (b"[" * 100_000, "not valid JSON"),
-    (json.dumps({"cells": [{}] * 3000}).encode(), "more than"),
-])
+@pytest.mark.parametrize(
+    "data, reason",
+    [
+        (b"", "is empty"),
+        (b"  \n", "is empty"),
+        (b"{", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"[1]", "no list of cells"),
+        (b'{"cells": 5}', "no list of cells"),
+        (b"null", "no list of cells"),
+        (b'{"worksheets": []}', "old format"),
+        (b"[" * 100_000, "not valid JSON"),
+        (json.dumps({"cells": [{}] * 3000}).encode(), "more than"),
+    ],
+)
 def test_what_is_no_notebook_is_refused_with_the_reason(data, reason):
     with pytest.raises(SubmissionError, match=reason):
         parse(data, "n.ipynb")
 
 
-json_values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-                           lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
-                               ["cell_type", "source", "metadata", "nbgrader", "grade_id", "id", "x"]), inner, max_size=5),
-                           max_leaves=15)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["cell_type", "source", "metadata", "nbgrader", "grade_id", "id", "x"]), inner, max_size=5
+        )
+    ),
+    max_leaves=15,
+)
 
 
 @given(cells=st.lists(json_values, max_size=5), kind=st.sampled_from(["code", "markdown", "raw", "other"]))
@@ -105,8 +124,12 @@ def test_cells_of_any_shape_are_read_and_rebuilt(room, cells, kind):
 def test_what_is_no_plain_file_is_refused(tmp_path):
     target = tmp_path / "secret"
     target.write_text('{"cells": []}')
-    for name, make in {"link": lambda p: p.symlink_to(target), "folder": lambda p: p.mkdir(), "fifo": os.mkfifo,
-                       "none": lambda p: None}.items():
+    for name, make in {
+        "link": lambda p: p.symlink_to(target),
+        "folder": lambda p: p.mkdir(),
+        "fifo": os.mkfifo,
+        "none": lambda p: None,
+    }.items():
         make(tmp_path / name)
         with pytest.raises(SubmissionError):
             read(tmp_path / name)

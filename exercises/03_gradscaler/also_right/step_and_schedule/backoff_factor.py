@@ -1,5 +1,6 @@
 """Compares the scale with what an overflow would have made of it."""
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     scaler.step(optimizer)

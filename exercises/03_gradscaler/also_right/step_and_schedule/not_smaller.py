@@ -1,5 +1,6 @@
 """Reads the scale before everything and looks for a fall."""
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     old_scale = scaler.get_scale()
     scaler.scale(loss).backward()

@@ -1,5 +1,6 @@
 """The optimizer says itself that it stepped, through a hook."""
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     landed = []
     handle = optimizer.register_step_post_hook(lambda *_: landed.append(True))

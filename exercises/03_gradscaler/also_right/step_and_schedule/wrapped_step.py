@@ -1,5 +1,6 @@
 """Replaces the optimizer's step for the length of the call by one that takes a note, as Accelerate does."""
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     original, called = optimizer.step, False
 

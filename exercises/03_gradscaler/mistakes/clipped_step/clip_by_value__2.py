@@ -1,5 +1,6 @@
 """."""
 
+
 def clipped_step(scaler, optimizer, loss, parameters, max_norm) -> float:
     parameters = list(parameters)
     scaler.scale(loss).backward()

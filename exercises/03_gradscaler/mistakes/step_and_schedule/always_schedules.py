@@ -2,6 +2,7 @@
 to find out, look at what lies between them: nothing but the update in 4 changes it.
 """
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     scaler.step(optimizer)

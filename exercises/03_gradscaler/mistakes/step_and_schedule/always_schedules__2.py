@@ -1,5 +1,6 @@
 """."""
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     before = scaler.get_scale()

@@ -2,6 +2,7 @@
 look at which of them your comparison sees.
 """
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     scale = scaler.get_scale()

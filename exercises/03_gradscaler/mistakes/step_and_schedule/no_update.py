@@ -2,6 +2,7 @@
 noted about this one, and its scale cannot change. Look at what 4 consists of.
 """
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     before = scaler.get_scale()

@@ -2,6 +2,7 @@
 the update in 4 changes the scale, so look at when you read it; and what SGD's step gives back is None in any case.
 """
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     scaler.step(optimizer)

@@ -2,6 +2,7 @@
 three things that can happen to it means that the step was skipped.
 """
 
+
 def step_and_schedule(scaler, optimizer, scheduler, loss) -> bool:
     scaler.scale(loss).backward()
     before = scaler.get_scale()

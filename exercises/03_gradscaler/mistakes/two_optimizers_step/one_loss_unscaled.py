@@ -2,6 +2,7 @@
 divides its gradients, and who would notice if they overflowed?
 """
 
+
 def two_optimizers_step(scaler, opt_d, opt_g, loss_d, loss_g) -> None:
     scaler.scale(loss_d).backward()
     loss_g.backward()

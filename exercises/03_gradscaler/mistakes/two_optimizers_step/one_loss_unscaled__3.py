@@ -1,5 +1,6 @@
 """."""
 
+
 def two_optimizers_step(scaler, opt_d, opt_g, loss_d, loss_g) -> None:
     scaler.scale(loss_d).backward()
     scaler.step(opt_d)

@@ -3,6 +3,7 @@ rulers, and what one optimizer found counts for another round or as a round of i
 called, and how often in one call.
 """
 
+
 def two_optimizers_step(scaler, opt_d, opt_g, loss_d, loss_g) -> None:
     scaler.scale(loss_d).backward()
     scaler.step(opt_d)

@@ -2,6 +2,7 @@
 Look at where update is called, and how often in one call.
 """
 
+
 def two_optimizers_step(scaler, opt_d, opt_g, loss_d, loss_g) -> None:
     scaled_d, scaled_g = scaler.scale(loss_d), scaler.scale(loss_g)
     scaled_d.backward()

@@ -2,6 +2,7 @@
 noted about this one, and its scale cannot change. Look at what 4 consists of.
 """
 
+
 def two_optimizers_step(scaler, opt_d, opt_g, loss_d, loss_g) -> None:
     scaler.scale(loss_d).backward()
     scaler.scale(loss_g).backward()
