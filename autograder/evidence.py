@@ -155,7 +155,8 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
     """Where `got` differs from `expected`, in words; None where it does not.
 
     `ulps` is the tolerance in units of the dtype's eps (a float counts as FP32), relative to the largest expected
-    magnitude. An int may stand for a float of the same value, 0 and 1 for False and True; all but floats and tensors is compared exactly.
+    magnitude. An int may stand for a float of the same value, 0 and 1 for False and True; all but floats and tensors is
+    compared exactly.
     """
     if isinstance(expected, torch.Tensor):
         return _tensor_difference(expected, got, ulps)

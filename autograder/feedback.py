@@ -26,7 +26,8 @@ PAGE = """\
  table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem 1rem .15rem 0; }
  td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
  pre { background: #8882; padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
- .word { font-weight: 600; } .said { margin: .3rem 0; max-width: 40rem; } .comment { border-left: 4px solid #0072b2; padding-left: 1rem; }
+ .word { font-weight: 600; } .said { margin: .3rem 0; max-width: 40rem; }
+ .comment { border-left: 4px solid #0072b2; padding-left: 1rem; }
 </style>
 </head>
 <body>

@@ -6,6 +6,7 @@ on every machine.
 """
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -373,12 +374,12 @@ def shifted_by_one(failed):
 def never_falls(failed):
     lists = [c.got for c in failed if isinstance(c.got, list) and c.probe == "random_overflows"]
     return bool(lists) and all(
-        all(is_number(a) and is_number(b) and b >= a for a, b in zip(got, got[1:], strict=False)) for got in lists
+        all(is_number(a) and is_number(b) and b >= a for a, b in pairwise(got)) for got in lists
     )
 
 
 def growths(history):
-    return sum(is_number(a) and is_number(b) and b > a for a, b in zip(history, history[1:], strict=False))
+    return sum(is_number(a) and is_number(b) and b > a for a, b in pairwise(history))
 
 
 @simulate_scale.symptom("tracker_not_reset")

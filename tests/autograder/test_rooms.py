@@ -38,7 +38,8 @@ def test_every_exercise_is_proven_from_all_sides(proven, capsys):
             counts = {kind: of_it.count(kind) for kind in ("solution", "released", "mistake", "also_right")}
             slugs = {mistake.slug for mistake in room.mistakes[name]} - {"wrong_result", "raises"}
             print(
-                f"  {room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, {counts['also_right']} other right answers"
+                f"  {room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, "
+                f"{counts['also_right']} other right answers"
             )
             assert counts["solution"] == counts["released"] == 1 and counts["also_right"] >= 2 and len(slugs) >= 3
 

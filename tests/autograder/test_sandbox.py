@@ -98,7 +98,12 @@ def test_other_processes_are_not_to_be_seen(boxed):
 
 
 def test_a_file_cannot_grow_without_bound(boxed):
-    source = "def f():\n    with open('/tmp/big', 'wb') as file:\n        for _ in range(400):\n            file.write(bytes(1 << 20))"
+    source = """
+def f():
+    with open('/tmp/big', 'wb') as file:
+        for _ in range(400):
+            file.write(bytes(1 << 20))
+"""
     result = run(source)["f"]
     assert result["outcome"] == "died" or "File too large" in error(result) or "No space" in error(result)
 
@@ -146,7 +151,14 @@ def _command(pid: str) -> str:
 
 
 def test_an_answer_sees_no_state_of_another(boxed):
-    leaves = "import torch\nkept = []\ndef f():\n    torch.autocast('cpu', torch.float16).__enter__()\n    kept.append(1)\n    return 1"
+    leaves = """
+import torch
+kept = []
+def f():
+    torch.autocast('cpu', torch.float16).__enter__()
+    kept.append(1)
+    return 1
+"""
     sees = "import torch\ndef g():\n    return [torch.is_autocast_enabled('cpu'), len(kept)]"
     assert value(run(leaves, sees)["g"]) == [False, 0]
 
@@ -162,7 +174,14 @@ def test_magics_and_output_do_no_harm(boxed):
 
 
 def test_threads_that_a_cell_starts_do_not_hang_the_probes(boxed):
-    source = "import torch\ntorch.set_num_threads(2)\na = torch.randn(700, 700)\n(a @ a).sum()\ndef f():\n    return float((a @ a).isfinite().all())"
+    source = """
+import torch
+torch.set_num_threads(2)
+a = torch.randn(700, 700)
+(a @ a).sum()
+def f():
+    return float((a @ a).isfinite().all())
+"""
     assert value(run(source)["f"]) == 1.0
 
 

@@ -79,7 +79,7 @@ def test_a_part_behind_a_wrong_core_says_so(check):
 def test_a_right_part_passes_beside_a_wrong_one(check, room):
     source = room.solutions["clipped_step"].replace("return float(norm)", "return norm")
     assert check(source, "clipped_step", "update").startswith("✓")
-    with pytest.raises(CheckFailed, match="a tensor of torch.float32"):
+    with pytest.raises(CheckFailed, match=r"a tensor of torch\.float32"):
         check(source, "clipped_step", "norm")
 
 
