@@ -150,7 +150,7 @@ def options_exist(texts: list[str]) -> int:
 
     programs = {"ampkit": typer.main.get_command(ampkit), "autograder": typer.main.get_command(autograder)}
     options = {
-        (program, name): {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
+        (program, name): {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
         for program, group in programs.items()
         for name, command in group.commands.items()
     }

@@ -1,4 +1,4 @@
-"""What the tests of the documents share: a shell for the commands under one heading, and the tests' way to a browser."""
+"""What the tests of the documents share: a shell for the commands under one heading, and the way to a browser."""
 
 import os
 import sys

@@ -78,7 +78,8 @@ def test_conda_makes_the_environment(root, shell):
     if shutil.which("conda") is None or "CI_CONDA" not in os.environ:
         pytest.skip("requires conda, and CI_CONDA=1 to say that gigabytes may be downloaded")
     name = activate.split()[-1]
-    subprocess.run(f"{create} --yes && conda run -n {name} {lab} --help", shell=True, cwd=root, check=True, timeout=3000)
+    command = f"{create} --yes && conda run -n {name} {lab} --help"
+    subprocess.run(command, shell=True, cwd=root, check=True, timeout=3000)
 
 
 @under("Later")
@@ -277,7 +278,8 @@ def test_the_loops_train_and_their_log_is_read(shell):
 
 @under("From one loop to the next")
 def test_the_diff_between_two_loops_is_printed(shell):
-    assert "+    scaler = torch.amp.GradScaler(device, init_scale=init_scale)" in shell.run("from ampkit.loops import diff")
+    said = shell.run("from ampkit.loops import diff")
+    assert "+    scaler = torch.amp.GradScaler(device, init_scale=init_scale)" in said
 
 
 @under("One value for the precision")
