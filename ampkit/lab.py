@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -21,7 +20,7 @@ __all__ = ["course_dir", "fingerprint", "prepare", "run", "sync"]
 
 MANIFEST = ".ampkit-manifest.json"  # in the working copy: path -> fingerprint of what was delivered there last
 
-Builder = Callable[[Path, Path], None]
+Builder = Callable[[Path], Path]  # from an assignment's room to the folder with the files that a student gets
 
 
 def run(dir: Path | None = None, *, port: int = 8888, browser: bool = True, prepare_only: bool = False) -> int:
@@ -50,8 +49,8 @@ def course_dir(dir: Path | None = None) -> Path:
 def prepare(course: Path, *, root: Path | None = None, build: Builder | None = None) -> list[str]:
     """Make or update the working copy in course; returns what there is to say about it, a line each.
 
-    root is the checkout of the course, by default the one that ampkit is installed from. build(room, out) writes the
-    files that a student gets; by default autograder.release.build_student_files. Raises LabError.
+    root is the checkout of the course, by default the one that ampkit is installed from. build(room) gives the folder
+    with the files that a student gets; by default autograder.release.student_files does. Raises LabError.
     """
     root = _checkout() if root is None else root.resolve()
     course = course.resolve()
@@ -178,60 +177,28 @@ def _write(path: Path, content: bytes) -> None:
 # The released exercises
 
 
+def _build(room: Path) -> Path:
+    from autograder.release import student_files
+    from autograder.room import Room
+
+    return student_files(Room(room), say=lambda words: print(words, flush=True))
+
+
 def _released(root: Path, build: Builder | None) -> tuple[dict[str, Path], list[str]]:
+    if build is None:
+        build = _build
     files, lines = {}, []
     for room in sorted((root / "exercises").iterdir()):
         if not (room / f"{room.name}.ipynb").is_file():
             continue
         try:
-            built = _built(room, root, build)
+            built = build(room)
         except Exception as error:  # whatever is wrong with one assignment, the lessons are to open
             lines.append(f"exercises/{room.name} could not be released: {error}")
             continue
         for path in sorted(built.iterdir()):
             files[f"exercises/{room.name}/{path.name}"] = path
     return files, lines
-
-
-def _built(room: Path, root: Path, build: Builder | None) -> Path:
-    """The folder with the files of this room as students get them; built only if the room or the grader changed."""
-    if build is None:
-        import autograder
-        from autograder.release import build_student_files as build
-
-        grader = Path(autograder.__file__).parent
-    else:
-        grader = None
-    shelf = root / "build" / "released" / room.name
-    built = shelf / _content_hash(room, grader)
-    if built.is_dir():
-        return built
-    print(f"Preparing the exercises of {room.name}; this takes a while, once.", flush=True)
-    shelf.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=shelf.parent, prefix=f".{room.name}-") as temporary:
-        out = Path(temporary) / "out"
-        out.mkdir()
-        build(room, out)
-        try:
-            os.rename(out, built)
-        except OSError:
-            if not built.is_dir():  # else another `ampkit lab` was faster, with the same files
-                raise
-    for old in shelf.iterdir():
-        if old != built:
-            shutil.rmtree(old, ignore_errors=True)
-    return built
-
-
-def _content_hash(*folders: Path | None) -> str:
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(folder.rglob("*")) if folder else ():
-            if path.is_file() and "__pycache__" not in path.parts and ".ipynb_checkpoints" not in path.parts:
-                content = path.read_bytes()
-                digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
-                digest.update(content)
-    return digest.hexdigest()[:16]
 
 
 # JupyterLab

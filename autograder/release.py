@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,21 +86,33 @@ def verify(reference: Reference) -> list[Proof]:
     return proofs
 
 
-def build_student_files(assignment_room: Path, out_dir: Path) -> None:
-    """Write what a learner gets of an assignment into `out_dir`: ASSIGNMENT.ipynb and ASSIGNMENT.checks.zip."""
-    write_student_files(compute(Room(assignment_room), PUBLIC_SECRET), out_dir)
-
-
-def write_student_files(reference: Reference, out_dir: Path) -> None:
+def write_student_files(reference: Reference, folder: Path) -> None:
+    """Write what a learner gets of an assignment, made from a reference on the public seeds: its notebook and its checks."""
     room = reference.room
     notebook = nbformat.writes(room.released)
-    write_atomically(out_dir / f"{room.name}.ipynb", notebook.encode() + b"\n", 0o644)
-    write_atomically(out_dir / bundle.file_name(room.name), bundle.pack(reference), 0o644)
+    write_atomically(folder / f"{room.name}.ipynb", notebook.encode() + b"\n", 0o644)
+    write_atomically(folder / bundle.file_name(room.name), bundle.pack(reference), 0o644)
 
 
-def student_files(room: Room) -> Path:
-    """The folder of the learner's files of a room in this checkout, built anew when anything that they depend on changed."""
-    folder = ROOT / "build" / "released" / room.name / room.fingerprint[:16]
-    if not (folder / bundle.file_name(room.name)).is_file():
-        write_student_files(compute(room, PUBLIC_SECRET), folder)
+def student_files(room: Room, say: Callable[[str], None] = lambda words: None) -> Path:
+    """The folder with the learner's files of a room in this checkout; built anew when what they depend on has changed.
+
+    `say` is told when building begins, because that takes some seconds.
+    """
+    shelf = ROOT / "build" / "released" / room.name
+    folder = shelf / room.fingerprint[:16]
+    if not folder.is_dir():
+        say(f"Preparing the exercises of {room.name}; this takes a while, once.")
+        shelf.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=shelf.parent, prefix=f".{room.name}-") as temporary:
+            made = Path(temporary) / "made"
+            write_student_files(compute(room, PUBLIC_SECRET), made)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process was faster, with the same files
+                    raise
+        for old in shelf.iterdir():
+            if old != folder:
+                shutil.rmtree(old, ignore_errors=True)
     return folder

@@ -12,17 +12,20 @@ name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes
 For an exercise the notebook's cells run in order up to the exercise's first check cell, then its probes, all in one fork in
 which no probe of another exercise has run. A cell that hangs or ends the process is left out for the others' sake, and its
 own exercise gets the blame. The parent never runs an answer: it holds the clock.
+
+With "forks": false everything runs in this one process instead. That is for the course's own code on systems that cannot
+fork a process with PyTorch in it (Windows, macOS), where a learner's checks are made too.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 MAX_LINE = 16 << 20
@@ -77,7 +80,6 @@ def main() -> None:
     # One thread: a fork of a process whose OpenMP pool exists hangs, and a worker is one core.
     torch.set_num_threads(1)
     import autograder
-    from autograder.evidence import encode
     from autograder.probes import load_checks
     from autograder.trace import recording_torch
 
@@ -89,7 +91,8 @@ def main() -> None:
         for variant in job["variants"]:
             left_out: set[int] = set()
             for name, seeds in variant["exercises"].items():
-                result = Run(notebook, exercises[name], variant["cells"], seeds, job, encode).result(left_out)
+                run = Run(notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"])
+                result = run.result(left_out) if job["forks"] else run.in_this_process()
                 line = json.dumps({"variant": variant["name"], "exercise": name, **result}, allow_nan=False)
                 _write(out, line.encode() + b"\n")
 
@@ -97,11 +100,10 @@ def main() -> None:
 class Run:
     """One exercise of one variant."""
 
-    def __init__(self, notebook, exercise, cells, seeds, job, encode) -> None:
-        self.notebook, self.exercise, self.seeds, self.encode = notebook, exercise, seeds, encode
+    def __init__(self, notebook, exercise, cells, seeds, cell_seconds) -> None:
+        self.notebook, self.exercise, self.seeds, self.cell_seconds = notebook, exercise, seeds, cell_seconds
         checks = [i for i, cell in enumerate(cells) if cell.get("check") == exercise.name]
         self.cells = cells[: checks[0]] if checks else cells
-        self.cell_seconds = job["cell_seconds"]
 
     def result(self, left_out: set[int]) -> dict:
         while True:
@@ -128,30 +130,38 @@ class Run:
 
     def in_child(self, pipe: int, left_out: set[int]) -> NoReturn:
         try:
-            from autograder.probes import run_probes
-
             os.setpgid(0, 0)
-            error = None
-            for i, cell in enumerate(self.cells):
-                if cell.get("check") or i in left_out:
-                    continue
-                _send(pipe, {"cell": i})
-                raised = self.notebook.run(cell)
-                if raised is not None and cell.get("exercise") == self.exercise.name:
-                    error = raised
-            _send(pipe, {"cell": None})
-            if self.exercise.name not in self.notebook.shell.user_ns:
-                error = error or NameError(f"name '{self.exercise.name}' is not defined")
-                _send(pipe, {"outcome": "raises", "error": _describe(error, self.notebook.line)})
-            else:
-                answer = self.notebook.shell.user_ns[self.exercise.name]
-                records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
-                for record in records:
-                    record["seen"] = {key: self.encode(value) for key, value in record["seen"].items()}
-                    record["notes"] = {key: self.encode(value) for key, value in record["notes"].items()}
-                _send(pipe, {"outcome": "evidence", "records": records})
+            _send(pipe, self.run(left_out, lambda cell: _send(pipe, {"cell": cell})))
         finally:
             os._exit(0)
+
+    def in_this_process(self) -> dict:
+        self.notebook.shell.reset(new_session=False)
+        return self.run(set(), lambda cell: None)
+
+    def run(self, left_out: set[int], begin: Callable[[int | None], None]) -> dict:
+        """Run the cells, then the probes; `begin` is told which cell begins, and None when they are done."""
+        from autograder.evidence import encode
+        from autograder.probes import describe, run_probes
+
+        error = None
+        for i, cell in enumerate(self.cells):
+            if cell.get("check") or i in left_out:
+                continue
+            begin(i)
+            raised = self.notebook.run(cell)
+            if raised is not None and cell.get("exercise") == self.exercise.name:
+                error = raised
+        begin(None)
+        if self.exercise.name not in self.notebook.shell.user_ns:
+            error = error or NameError(f"name '{self.exercise.name}' is not defined")
+            return {"outcome": "raises", "error": describe(error, self.notebook.line)}
+        answer = self.notebook.shell.user_ns[self.exercise.name]
+        records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
+        for record in records:
+            for kind in ("seen", "notes"):
+                record[kind] = {key: encode(value) for key, value in record[kind].items()}
+        return {"outcome": "evidence", "records": records}
 
     def watch(self, pipe: int) -> tuple[dict, int | None]:
         cell: int | None = None
@@ -175,12 +185,6 @@ class Run:
                 deadline = time.monotonic() + (self.exercise.seconds if cell is None else self.cell_seconds)
 
 
-def _describe(error: BaseException, locate) -> dict:
-    from autograder.probes import describe
-
-    return describe(error, locate)
-
-
 def _send(pipe: int, message: dict) -> None:
     _write(pipe, json.dumps(message, allow_nan=False).encode() + b"\n")
 
@@ -201,6 +205,8 @@ def _kill(pid: int) -> None:
 
 def limit(memory_bytes: int, cpu_seconds: int, file_bytes: int) -> None:
     """Hard limits of this process and all that it starts."""
+    import resource
+
     for name, value in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_CPU, cpu_seconds),
