@@ -223,16 +223,20 @@ def diagnose(
         share, _, mistake = max(best, key=lambda row: row[0] + 0.25 * row[1])
         if share > EXPLAINS_MOST:
             return mistake.slug, mistake.message
-    errors = [record["error"] for record in got if record["error"]]
-    if errors and all(comparison.got is MISSING for comparison in failed):
+    if all(comparison.got is MISSING for comparison in failed):
         return "raises", SPECIAL["raises"]
     solution_calls = _same_calls(got, failed, expected)
     alike = [(calls, share, mistake) for share, calls, mistake in best if calls == 1.0]
     if alike and solution_calls < 1.0:
         mistake = max(alike, key=lambda row: row[1])[2]
         return mistake.slug, mistake.message
-    slug = "raises" if failed[0].got is MISSING else "wrong_result"
+    slug = "raises" if _telling(exercise, failed).got is MISSING else "wrong_result"
     return slug, SPECIAL[slug]
+
+
+def _telling(exercise: Exercise, failed: list[Comparison]) -> Comparison:
+    """The failure that the student is shown: the first one of the main part, if that is wrong."""
+    return next((comparison for comparison in failed if comparison.part == exercise.core), failed[0])
 
 
 def _explains(exercise: Exercise, expected: list[dict], got: list[dict], mistake: list[dict]) -> float:
