@@ -235,12 +235,15 @@ def test_a_class_is_graded_and_given_feedback(root, boxed, shell, course):
 @slow
 @under("With nbgrader's own tools")
 def test_nbgraders_own_command_and_formgraders_button_give_the_same_scores(boxed, shell, course):
+    from lab_server import free_port
+
     before = scores(course)
     assert before.get("ada") == 3
     shell.run(f"nbgrader autograde {ASSIGNMENT} --force")
     assert scores(course) == before
-    command = shell.next("jupyter lab") + " --no-browser" + (" --allow-root" if os.geteuid() == 0 else "")
-    with shell.serving(command + " --ServerApp.token=atokenofthetests") as (address, token):
+    command = f"{shell.next('jupyter lab')} --no-browser --ServerApp.port={free_port()}"
+    command += " --allow-root" if os.geteuid() == 0 else ""
+    with shell.serving(command) as (address, token):
         button = urllib.request.Request(
             f"{address}/formgrader/api/submission/{ASSIGNMENT}/ben/autograde",
             data=b"",
