@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,24 +75,39 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
     own = any(not cell["exercise"] and not cell["check"] and cell["id"].startswith("extra-") for cell in rebuilt.cells)
     # An untouched answer cell needs no run, unless cells of the student's own could stand in for it.
     attempted = [name for name in room.exercises if own or _squeezed(answers[name]) != _squeezed(room.stubs[name])]
-    outcomes, status, message = {}, "graded", "; ".join(rebuilt.notes)
-    if attempted:
-        try:
-            ran = sandbox.run(
-                job(room, reference.secret, [("answer", rebuilt.cells, attempted)]),
-                boxed=boxed,
-                seconds=SUBMISSION_SECONDS,
-            )
-            outcomes = {outcome.get("exercise"): outcome for outcome in ran}
-            if any(name not in outcomes for name in attempted):
-                status, message = (
-                    "timeout",
-                    f"the submission took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded",
-                )
-        except EvidenceError as error:
-            status, message = "tampered", str(error)
+    status, message = "graded", "; ".join(rebuilt.notes)
+    outcomes: dict[str, dict] = {}
+    try:
+        outcomes = _run(reference, rebuilt.cells, attempted, boxed)
+        if any(name not in outcomes for name in attempted):
+            status = "timeout"
+            message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
+    except EvidenceError as error:
+        status, message = "tampered", str(error)
     results = {name: _result(reference, name, name in attempted, outcomes.get(name)) for name in room.exercises}
     return _finish(reference, rebuilt, results, status, message, boxed)
+
+
+def _run(reference: Reference, cells: list[dict], attempted: list[str], boxed: bool) -> dict[str, dict]:
+    """The runner's outcome for each exercise, as far as there was time.
+
+    An answer that ends its whole box (by killing all that it can see) takes the later exercises with it; those are run
+    again in a new box, without its cell.
+    """
+    outcomes: dict[str, dict] = {}
+    deadline = time.monotonic() + SUBMISSION_SECONDS
+    while left := [name for name in attempted if name not in outcomes]:
+        wanted = job(reference.room, reference.secret, [("answer", cells, left)])
+        for outcome in sandbox.run(wanted, boxed=boxed, seconds=max(0.0, deadline - time.monotonic())):
+            outcomes[str(outcome.get("exercise"))] = outcome
+        if time.monotonic() >= deadline:
+            break
+        for name in left:
+            if name not in outcomes:
+                outcomes[name] = {"outcome": "died", "where": "box"}
+                cells = [{**cell, "source": ""} if cell["exercise"] == name else cell for cell in cells]
+                break
+    return outcomes
 
 
 def _result(reference: Reference, name: str, attempted: bool, outcome: dict | None) -> Result:

@@ -1,12 +1,12 @@
-"""The process that runs answers: reads a job, runs each exercise in a fork of itself, hands out evidence and nothing else.
+"""Running answers: takes a job, runs each exercise in a fork of its process, hands out evidence and nothing else.
 
-It knows no expected value, no mistake, no other submission and no secret but the seeds of its own probes. A job, on stdin:
+The process knows no expected value, no mistake, no other submission and no secret but the seeds of its own probes. A job:
 
     {"assignment": "03_gradscaler", "checks": text of checks.py, "cell_seconds": 20,
      "variants": [{"name": "…", "exercises": {"clipped_step": {"probe": [seed, …], …}, …},
                    "cells": [{"id": "…", "source": "…", "exercise": name or null}, …]}]}
 
-Each line on stdout is a result: {"variant", "exercise", "outcome"} with outcome `evidence` (and "records"), `raises` (the
+Each line that comes out is a result: {"variant", "exercise", "outcome"} with outcome `evidence` (and "records"), `raises` (the
 name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes").
 
 For an exercise the notebook's cells run in order up to the exercise's first check cell, then its probes, all in one fork in
@@ -26,6 +26,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
 MAX_LINE = 16 << 20
@@ -65,13 +66,15 @@ class Notebook:
         return found
 
 
-def main() -> None:
-    job = json.loads(sys.stdin.buffer.read())
-    out = os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
+@dataclass
+class Tools:
+    """What takes long to make and holds nothing of any answer."""
 
+    notebook: Notebook
+
+
+def warm_up() -> Tools:
+    """Import all that a job needs. The process has one thread afterwards, so that it can be forked."""
     import torch
 
     # The first optimizer that is made imports it, which takes longer than everything else that a fork does.
@@ -80,21 +83,37 @@ def main() -> None:
     # One thread: a fork of a process whose OpenMP pool exists hangs, and a worker is one core.
     torch.set_num_threads(1)
     import autograder
+    from autograder import evidence, probes, trace  # noqa: F401
+
+    # A notebook's own checks have nothing to do here: the probes are what counts.
+    autograder.Checks = lambda assignment: lambda exercise, part=None: None
+    return Tools(Notebook())
+
+
+def work(job: dict, out: int, tools: Tools) -> None:
+    """Do a job and write its results to the file descriptor `out`."""
     from autograder.probes import load_checks
     from autograder.trace import recording_torch
 
-    # A notebook's own checks have nothing to do here: the probes below are what counts.
-    autograder.Checks = lambda assignment: lambda exercise, part=None: None
     exercises = load_checks(job["checks"], job["assignment"])
-    notebook = Notebook()
     with recording_torch():  # before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too
         for variant in job["variants"]:
             left_out: set[int] = set()
             for name, seeds in variant["exercises"].items():
-                run = Run(notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"])
+                run = Run(tools.notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"])
                 result = run.result(left_out) if job["forks"] else run.in_this_process()
                 line = json.dumps({"variant": variant["name"], "exercise": name, **result}, allow_nan=False)
                 _write(out, line.encode() + b"\n")
+
+
+def main() -> None:
+    """One job in this process, from stdin to stdout."""
+    job = json.loads(sys.stdin.buffer.read())
+    out = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    work(job, out, warm_up())
 
 
 class Run:
@@ -203,22 +222,5 @@ def _kill(pid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def limit(memory_bytes: int, cpu_seconds: int, file_bytes: int) -> None:
-    """Hard limits of this process and all that it starts."""
-    import resource
-
-    for name, value in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_FSIZE, file_bytes),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        _, hard = resource.getrlimit(name)
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(name, (value, value))
-
-
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        limit(*(int(argument) for argument in sys.argv[1:4]))
     main()

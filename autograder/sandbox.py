@@ -7,15 +7,20 @@ bounded and never executed.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
 import selectors
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from autograder.errors import EvidenceError, SandboxError
@@ -24,6 +29,7 @@ PACKAGE = Path(__file__).resolve().parent
 MEMORY_BYTES = 16 << 30  # address space, of which a CUDA build of torch reserves much and uses little
 FILE_BYTES = 64 << 20
 TMP_BYTES = 256 << 20
+PROCESSES = 256
 MAX_OUTPUT = 64 << 20
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -76,56 +82,134 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
 
     `boxed=False` is for the course's own code: solutions and mistakes.
     """
-    # Elsewhere than on Linux a process with PyTorch in it cannot be forked; there only the course's own code is run.
-    data = json.dumps({"forks": sys.platform.startswith("linux"), **job}).encode()
-    out, err, status = (_run_boxed if boxed else _run_trusted)(data, seconds)
-    results = _parse(out)
-    if not results and status:
-        lines = err.decode(errors="replace").strip().splitlines()
-        raise SandboxError(
-            f"The process that runs answers did not start ({lines[-1] if lines else 'no message'}). "
-            "Nothing was graded; `autograder doctor` says what this machine lacks."
-        )
-    return results
+    if not sys.platform.startswith("linux"):
+        # There a process with PyTorch in it cannot be forked, and only the course's own code is run.
+        return _parse(_run_alone(json.dumps({**job, "forks": False}).encode(), seconds))
+    data = json.dumps({"forks": True, **job}).encode()
+    return _parse(warm().run(data, seconds, boxed))
 
 
-def _python(path: str) -> list[str]:
-    """The runner under this Python, isolated from the caller's environment; it finds our packages in `path`."""
+def _python(module: str, *arguments: str) -> list[str]:
+    """A module of ours under this Python, isolated from the caller's environment."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv.pop(1)); import runpy; "
-        "runpy.run_module('autograder.runner', run_name='__main__', alter_sys=True)"
+        f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import runpy; "
+        f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
     )
-    return [sys.executable, "-I", "-B", "-c", code, path]
+    return [sys.executable, "-I", "-B", "-c", code, *arguments]
 
 
-def _run_boxed(data: bytes, seconds: float) -> tuple[bytes, bytes, int | None]:
-    """What the runner wrote to stdout (bounded) and to stderr (its end), and its exit status, None if time was up."""
-    command = [*_box(), *_python("/course"), str(MEMORY_BYTES), str(int(seconds) + 5), str(FILE_BYTES)]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-        start_new_session=True,
-    ) as process:
-        try:
-            out, err, finished = _communicate(process, data, seconds)
-        finally:
-            process.kill()
-    return out, err, process.returncode if finished else None
+def _run_alone(data: bytes, seconds: float) -> bytes:
+    try:
+        done = subprocess.run(_python("autograder.runner"), input=data, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired as late:
+        return late.stdout or b""
+    if not done.stdout and done.returncode:
+        raise _did_not_start(done.stderr)
+    return done.stdout
 
 
-def _run_trusted(data: bytes, seconds: float) -> tuple[bytes, bytes, int | None]:
-    with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "IPYTHONDIR": folder}
-        try:
-            done = subprocess.run(
-                _python(str(PACKAGE.parent)), input=data, capture_output=True, env=environment, timeout=seconds
+def _did_not_start(said: bytes) -> SandboxError:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return SandboxError(
+        f"The process that runs answers did not start ({lines[-1] if lines else 'no message'}). "
+        "Nothing was graded; `autograder doctor` says what this machine lacks."
+    )
+
+
+_warm: Warm | None = None
+_warm_lock = threading.Lock()
+
+
+def warm() -> Warm:
+    """The warm process of this one (warm.py): started when it is first needed or has died, gone when this one is."""
+    global _warm
+    with _warm_lock:
+        if _warm is None or _warm.process.poll() is not None:
+            if _warm is not None:
+                _warm.close()
+            _warm = Warm()
+            atexit.register(_warm.close)
+        return _warm
+
+
+class Warm:
+    """A process that has imported everything and forks a child for each job. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
+        self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
+        self.socket, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                _python("autograder.warm"),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors,
+                env=ENVIRONMENT,
+                cwd=self.folder.name,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired as late:
-            return late.stdout or b"", late.stderr or b"", None
-    return done.stdout, done.stderr, done.returncode
+        if self.socket.recv(16) != b"ready\n":
+            self.process.wait()
+            self.errors.seek(0)
+            said = self.errors.read()
+            self.close()
+            raise _did_not_start(said)
+
+    def close(self) -> None:
+        self.socket.close()
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+        self.folder.cleanup()
+
+    def run(self, data: bytes, seconds: float, boxed: bool) -> bytes:
+        """The output of one job, as far as it came in time."""
+        limits = {"memory": None, "cpu": None, "file": None, "processes": None}
+        if not boxed:
+            return self._run({"box": None, **limits}, data, seconds)
+        limits = {"memory": MEMORY_BYTES, "cpu": int(seconds) + 5, "file": FILE_BYTES, "processes": PROCESSES}
+        with box() as pid:
+            return self._run({"box": pid, **limits}, data, seconds)
+
+    def _run(self, request: dict, data: bytes, seconds: float) -> bytes:
+        their_read, feed = os.pipe()
+        read, their_write = os.pipe()
+        with open(feed, "wb", buffering=0) as feed_file, open(read, "rb", buffering=0) as read_file:
+            try:
+                with self.lock:
+                    socket.send_fds(self.socket, [json.dumps(request).encode()], [their_read, their_write])
+            finally:
+                os.close(their_read)
+                os.close(their_write)
+            return _communicate(feed_file, read_file, data, seconds)
+
+
+@contextmanager
+def box() -> Iterator[int]:
+    """An empty box that is ready to be entered: the pid of its first process. Leaving the block ends all that is in it."""
+    tell, told = os.pipe()
+    try:
+        holder = subprocess.Popen(
+            [*_box(), "--info-fd", str(told), "/bin/sh", "-c", "echo; exec sleep 100000"],
+            pass_fds=[told],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
+            start_new_session=True,
+        )
+    finally:
+        os.close(told)
+    with holder, open(tell, "rb") as info:
+        try:
+            # It says its pid before the box is furnished; the line comes from inside, when everything is in place.
+            if holder.stdout.readline() != b"\n":
+                raise _did_not_start(holder.stderr.read())
+            yield json.loads(info.read())["child-pid"]
+        finally:
+            holder.kill()
 
 
 def _box() -> list[str]:
@@ -179,43 +263,33 @@ def _box() -> list[str]:
     return [*command, "--remount-ro", "/"]
 
 
-def _communicate(process: subprocess.Popen, data: bytes, seconds: float) -> tuple[bytes, bytes, bool]:
-    """Feed `data`, collect stdout (bounded) and the end of stderr. The flag says whether the process ended in time."""
+def _communicate(feed, read, data: bytes, seconds: float) -> bytes:
+    """Write `data` to one file and close it, and read the other one (bounded) until its end or until time is up."""
     deadline = time.monotonic() + seconds
-    out, err = bytearray(), bytearray()
-    view = memoryview(data)
+    out, view = bytearray(), memoryview(data)
     with selectors.DefaultSelector() as selector:
-        for stream in (process.stdin, process.stdout, process.stderr):
-            os.set_blocking(stream.fileno(), False)
-        selector.register(process.stdin, selectors.EVENT_WRITE)
-        selector.register(process.stdout, selectors.EVENT_READ)
-        selector.register(process.stderr, selectors.EVENT_READ)
+        os.set_blocking(feed.fileno(), False)
+        selector.register(feed, selectors.EVENT_WRITE)
+        selector.register(read, selectors.EVENT_READ)
         while selector.get_map():
             events = selector.select(max(0.0, deadline - time.monotonic()))
             if not events:
-                return bytes(out), bytes(err), False
+                break
             for key, _ in events:
-                if key.fileobj is process.stdin:
+                if key.fileobj is feed:
                     try:
                         view = view[os.write(key.fd, view[: 1 << 16]) :]
                     except BrokenPipeError:
                         view = view[:0]
                     if not view:
-                        selector.unregister(process.stdin)
-                        process.stdin.close()
+                        selector.unregister(feed)
+                        feed.close()
                     continue
                 chunk = os.read(key.fd, 1 << 16)
-                if not chunk:
-                    selector.unregister(key.fileobj)
-                elif key.fileobj is process.stdout:
-                    out += chunk
-                    if len(out) > MAX_OUTPUT:
-                        return bytes(out), bytes(err), False
-                else:
-                    err += chunk
-                    del err[:-4000]
-    process.wait(max(0.1, deadline - time.monotonic()))
-    return bytes(out), bytes(err), True
+                out += chunk
+                if not chunk or len(out) > MAX_OUTPUT:
+                    return bytes(out)
+    return bytes(out)
 
 
 def _parse(out: bytes) -> list[dict]:
@@ -227,5 +301,10 @@ def _parse(out: bytes) -> list[dict]:
             raise EvidenceError("The process that ran the answer wrote something that is not evidence.") from error
         if not isinstance(result, dict):
             raise EvidenceError("The process that ran the answer wrote something that is not evidence.")
+        if set(result) == {"failed"} and not results:
+            raise SandboxError(
+                f"The box for an answer could not be entered ({str(result['failed'])[:300]}). Nothing was "
+                "graded; `autograder doctor` says what this machine lacks."
+            )
         results.append(result)
     return results

@@ -2,6 +2,8 @@
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -194,7 +196,72 @@ def test_without_a_sandbox_nothing_runs(monkeypatch):
     sandbox.bwrap.cache_clear()
 
 
-def test_a_runner_that_cannot_start_says_so(monkeypatch):
+def test_a_warm_process_that_cannot_start_says_so(monkeypatch):
     monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
     with pytest.raises(SandboxError, match="did not start"):
-        run("def f():\n    return 1", boxed=False)
+        sandbox.Warm()
+
+
+def test_a_box_that_cannot_be_entered_is_an_error_and_no_grade(boxed, monkeypatch):
+    @contextmanager
+    def no_box():
+        yield 2**22 + 1
+
+    monkeypatch.setattr(sandbox, "box", no_box)
+    with pytest.raises(SandboxError, match=r"could not be entered .*No such file"):
+        run("def f():\n    return 1")
+
+
+def test_a_warm_process_that_was_killed_is_started_again(boxed):
+    sandbox.warm().process.kill()
+    sandbox.warm().process.wait()
+    assert value(run("def f():\n    return 1")["f"]) == 1
+
+
+def test_an_answer_has_no_capability_and_cannot_gain_one(boxed):
+    source = """
+def f():
+    status = dict(line.split(':', 1) for line in open('/proc/self/status'))
+    return [status[key].strip() for key in ('CapEff', 'CapPrm', 'CapBnd', 'CapAmb', 'NoNewPrivs')] + [__import__('os').getuid()]
+"""
+    assert value(run(source)["f"]) == ["0" * 16] * 4 + ["1", 65534]
+
+
+def test_an_answer_can_signal_nobody_outside(boxed):
+    before = sandbox.warm().process.pid
+    results = run(
+        "import os, signal\ndef f():\n    os.kill(-1, signal.SIGKILL)\n    os.kill(os.getppid(), signal.SIGKILL)\n"
+    )
+    assert not results, "it has ended its own box, and nothing else"
+    assert sandbox.warm().process.pid == before and value(run("def f():\n    return 1")["f"]) == 1
+
+
+def test_jobs_from_several_threads_do_not_meet(boxed):
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda n: value(run(f"def f():\n    return {n}")["f"]), range(12)))
+    assert results == list(range(12))
+
+
+def test_boxes_leave_nothing_behind(boxed):
+    run("def f():\n    return 1")
+    before = _open_files(), _children()
+    for _ in range(10):
+        run("def f():\n    open('/tmp/x', 'w').write('x' * 1000)\n    return 1")
+    assert (_open_files(), _children()) == before
+
+
+def _open_files() -> int:
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in (os.getpid(), sandbox.warm().process.pid))
+
+
+def _children() -> int:
+    mine = {str(os.getpid()), str(sandbox.warm().process.pid)}
+    return sum(_parent(pid) in mine for pid in os.listdir("/proc") if pid.isdigit())
+
+
+def _parent(pid: str) -> str | None:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[1]
+    except OSError:
+        return None

@@ -1,0 +1,129 @@
+"""Grading one submission: an answer breaks its own exercise and nothing else, whatever it does."""
+
+import copy
+
+import nbformat
+import pytest
+
+from autograder import grading
+from autograder.grading import grade_cells, grade_file
+from autograder.submission import parse
+
+RIGHT = {"step_and_schedule", "two_optimizers_step"}
+
+
+@pytest.fixture
+def grade(reference, boxed):
+    def run(answers: dict[str, str], own: str = ""):
+        """Grade the released notebook with the solutions of RIGHT and these answers in it."""
+        notebook = copy.deepcopy(reference.room.released)
+        sources = {name: reference.room.solutions[name] for name in RIGHT} | answers
+        for cell in notebook.cells:
+            cell.source = sources.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+        if own:
+            notebook.cells.insert(2, nbformat.v4.new_code_cell(own))
+        return grade_cells(reference, parse(nbformat.writes(notebook).encode(), "n.ipynb"))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "source, slug, said",
+    [
+        ("import os, signal\ndef simulate_scale(*a, **k):\n    os.kill(-1, signal.SIGKILL)", "raises", "process ended"),
+        ("import os, signal\nos.kill(-1, signal.SIGKILL)", "raises", "process ended"),
+        ("import os\nos._exit(0)", "raises", "process ended"),
+        ("def simulate_scale(*a, **k):\n    raise SystemExit", "raises", "SystemExit"),
+        ("def simulate_scale(*a, **k):\n    return simulate_scale(*a, **k)", "raises", "RecursionError"),
+        ("def simulate_scale(:\n", "raises", "SyntaxError"),
+        ("raise ValueError('mine')", "raises", "ValueError: mine (line 1 of your cell)"),
+        ("x = 1", "raises", "name 'simulate_scale' is not defined"),
+        ("simulate_scale = 5", "raises", "not callable"),
+        ("def simulate_scale(*a, **k):\n    return [0] * 10**6", "wrong_result", "expected"),
+        (
+            "class Yes(list):\n    __eq__ = lambda *_: True\ndef simulate_scale(*a, **k):\n    return Yes()",
+            "wrong_result",
+            "exp",
+        ),
+        ("def simulate_scale(*a, **k):\n    return '<script>alert(1)</script>'", "wrong_result", "script"),
+    ],
+    ids=[
+        "kill",
+        "kill in cell",
+        "exit",
+        "SystemExit",
+        "recursion",
+        "syntax",
+        "cell",
+        "missing",
+        "number",
+        "huge",
+        "liar",
+        "html",
+    ],
+)
+def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said):
+    result = grade({"simulate_scale": source})
+    assert result.status == "graded"
+    mine = result.results["simulate_scale"]
+    assert mine.score == 0 and mine.diagnosis == slug and said in mine.message
+    assert {name for name, other in result.results.items() if other.passed} == RIGHT
+    assert {result.results[name].diagnosis for name in ("LossScaler", "clipped_step")} == {"not_attempted"}
+
+
+def test_an_answer_that_never_returns_is_a_timeout(grade, reference, monkeypatch):
+    monkeypatch.setattr(reference.room.exercises["simulate_scale"], "seconds", 2.0)
+    checks = reference.room.checks.replace(
+        'parts={"history": 1, "range": 1}', 'parts={"history": 1, "range": 1}, seconds=2'
+    )
+    monkeypatch.setattr(reference.room, "checks", checks)
+    result = grade({"simulate_scale": "def simulate_scale(*a, **k):\n    while True:\n        pass"})
+    assert result.results["simulate_scale"].diagnosis == "timeout" and result.status == "graded"
+    assert {name for name, other in result.results.items() if other.passed} == RIGHT
+
+
+def test_a_submission_that_takes_too_long_in_all_keeps_what_it_had_answered(grade, monkeypatch):
+    monkeypatch.setattr(grading, "SUBMISSION_SECONDS", 4.0)
+    slow = "import time\ntime.sleep(60)\n"
+    result = grade({"two_optimizers_step": slow})
+    assert result.status == "timeout" and "what it had answered" in result.message
+    assert result.results["step_and_schedule"].passed and not result.results["two_optimizers_step"].passed
+
+
+def test_a_helper_in_a_cell_of_ones_own_is_found(grade):
+    own = """
+def mine(scaler, optimizer):
+    before = scaler.get_scale()
+    scaler.update()
+    return scaler.get_scale() >= before
+"""
+    source = """
+def step_and_schedule(scaler, optimizer, scheduler, loss):
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    stepped = mine(scaler, optimizer)
+    if stepped:
+        scheduler.step()
+    return stepped
+"""
+    assert grade({"step_and_schedule": source}, own).results["step_and_schedule"].passed
+
+
+def test_verdicts_stand_below_the_check_cells(grade):
+    notebook = grade({"simulate_scale": "x = 1"}).notebook
+    nbformat.validate(notebook)
+    outputs = {
+        cell.metadata.nbgrader.grade_id: cell.outputs
+        for cell in notebook.cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    }
+    assert outputs["step_and_schedule-skip"][0].text.startswith("✓")
+    assert outputs["simulate_scale-history"][0].output_type == "error" and len(outputs) == 16
+
+
+def test_the_same_submission_gives_the_same_grade_alone_and_beside_others(grade, reference, tmp_path):
+    first = grade({"clipped_step": "def clipped_step(*a):\n    return 1.0"})
+    path = tmp_path / "n.ipynb"
+    nbformat.write(first.notebook, path)
+    again = grade_file(reference, path)
+    assert first.to_json({}) == again.to_json({})
