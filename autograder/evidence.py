@@ -18,7 +18,7 @@ import torch
 from autograder.errors import EvidenceError
 
 MAX_DEPTH = 8
-MAX_ITEMS = 100_000
+MAX_ITEMS = 20_000
 MAX_TEXT = 2_000
 MAX_TENSOR_BYTES = 4 << 20
 DTYPES = {
@@ -56,7 +56,8 @@ def freeze(value: object, depth: int = 0) -> object:
     if value is None or isinstance(value, (bool, Other)):
         return value
     if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided or value.dtype not in DTYPES.values():
+        too_large = value.numel() * value.element_size() > MAX_TENSOR_BYTES
+        if value.layout is not torch.strided or value.dtype not in DTYPES.values() or too_large:
             return Other(f"{str(value.layout).removeprefix('torch.')} tensor of {value.dtype}")
         return torch.Tensor.detach(value).as_subclass(torch.Tensor).cpu().contiguous().clone()
     if isinstance(value, str):
@@ -67,6 +68,8 @@ def freeze(value: object, depth: int = 0) -> object:
         return float(value)
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
         return bool(value)
+    if isinstance(value, (list, tuple, dict)) and len(value) > MAX_ITEMS:
+        return Other(f"{type(value).__name__[:80]} with {len(value)} entries")
     if isinstance(value, (list, tuple)):
         return [freeze(item, depth + 1) for item in value]
     if isinstance(value, dict):
