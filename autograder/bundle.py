@@ -88,7 +88,9 @@ def unpack(path: Path) -> Bundle:
         entry = data["exercises"][name]
         expected[name] = read_records(entry["expected"], exercise)
         mistakes[name] = [
-            Explanation(mistake["slug"], mistake["message"], read_records(mistake["records"], exercise))
-            for mistake in entry["mistakes"]
+            Explanation.of(
+                exercise, known["slug"], known["message"], expected[name], read_records(known["records"], exercise)
+            )
+            for known in entry["mistakes"]
         ]
     return Bundle(data["assignment"], exercises, expected, mistakes)

@@ -42,41 +42,38 @@ def findings(course: Path) -> Iterator[tuple[bool, str]]:
 
 def _box_is_closed(sandbox) -> tuple[bool, str]:
     """Start the box as for an answer, and look from inside at what must not be there."""
-    look = (
-        "import os, socket\n"
-        "def look(home):\n"
-        "    try:\n"
-        "        socket.create_connection(('192.0.2.1', 80), timeout=1)\n"
-        "        return 'it reaches the network'\n"
-        "    except OSError:\n"
-        "        return 'it sees ' + home if os.path.exists(home) and os.listdir(home) else ''\n"
-    )
-    checks = (
-        "from autograder.probes import Exercise\n"
-        "look = Exercise('look', parts={'look': 1})\n"
-        "@look.probe()\n"
-        "def inside(answer, p):\n"
-        f"    p.see('found', answer({str(Path.home())!r}))\n"
-    )
-    job = {
-        "assignment": "doctor",
-        "checks": checks,
-        "cell_seconds": 20,
-        "variants": [
-            {
-                "name": "look",
-                "exercises": {"look": {"inside": [1]}},
-                "cells": [{"id": "look", "source": look, "exercise": "look"}],
-            }
-        ],
-    }
+    home = Path.home()
+    look = """
+import os, socket
+def look(home):
+    try:
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+        return ["the network"]
+    except OSError:
+        return sorted(os.listdir(home)) if os.path.isdir(home) else []
+"""
+    checks = f"""
+from autograder.probes import Exercise
+look = Exercise("look", parts={{"look": 1}})
+@look.probe()
+def inside(answer, p):
+    p.see("found", answer({str(home)!r}))
+"""
+    cells = [{"id": "look", "source": look, "exercise": "look", "check": None}]
+    variant = {"name": "look", "exercises": {"look": {"inside": [1]}}, "cells": cells}
+    job = {"assignment": "doctor", "checks": checks, "cell_seconds": 20, "variants": [variant]}
     results = sandbox.run(job, boxed=True, seconds=60)
-    record = (
-        results[0]["records"][0] if results and results[0]["outcome"] == "evidence" else {"seen": {}, "error": results}
-    )
-    if record["seen"].get("found") == "":
-        return True, "sandbox: starts, has no network and no home"
-    return False, f"sandbox: {record['seen'].get('found') or record['error']}"
+    if not results or results[0]["outcome"] != "evidence":
+        return False, f"sandbox: it starts and gives no evidence: {results}"
+    record = results[0]["records"][0]
+    # A Python that is installed in the home folder is the one thing of it that an answer needs.
+    python = {
+        Path(prefix).relative_to(home).parts[0] for prefix in sandbox.prefixes() if Path(prefix).is_relative_to(home)
+    }
+    seen = set(record["seen"].get("found", [f"an error: {record['error']}"])) - python
+    if seen:
+        return False, f"sandbox: an answer sees {', '.join(sorted(seen))}"
+    return True, "sandbox: it starts; an answer in it has no network and sees nothing of your home folder"
 
 
 def _gradebook(course: Path) -> tuple[bool, str]:

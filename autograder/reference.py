@@ -112,9 +112,11 @@ def load(room: Room, secret: bytes, raw: dict[str, dict[str, dict]]) -> Referenc
                     f"{error_in_words(record['error'])}"
                 )
         mistakes[name] = [
-            Explanation(mistake.slug, mistake.message, read_records(raw[name][mistake.name]["records"], exercise))
+            Explanation.of(
+                exercise, mistake.slug, mistake.message, expected[name], read_records(outcome["records"], exercise)
+            )
             for mistake in room.mistakes[name]
-            if raw[name].get(mistake.name, {}).get("outcome") == "evidence"
+            if (outcome := raw[name].get(mistake.name, {})).get("outcome") == "evidence"
         ]
     return Reference(room, secret, expected, mistakes, raw)
 

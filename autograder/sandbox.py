@@ -212,6 +212,12 @@ def box() -> Iterator[int]:
             holder.kill()
 
 
+def prefixes() -> list[str]:
+    """The folders that this Python and its packages are in, beyond /usr."""
+    found = {os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix), sys.base_prefix, sys.prefix}
+    return sorted(prefix for prefix in found if prefix != "/usr" and not prefix.startswith("/usr/"))
+
+
 def _box() -> list[str]:
     command = [
         bwrap(),
@@ -252,11 +258,8 @@ def _box() -> list[str]:
             command += ["--ro-bind", path, path]
     for path in ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"):
         command += ["--ro-bind-try", path, path]
-    for prefix in sorted(
-        {os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix), sys.base_prefix, sys.prefix}
-    ):
-        if not prefix.startswith("/usr/") and prefix != "/usr":
-            command += ["--ro-bind", prefix, prefix]
+    for prefix in prefixes():
+        command += ["--ro-bind", prefix, prefix]
     command += ["--dir", "/course", "--chdir", "/tmp"]
     for package in ("autograder", "ampkit"):
         command += ["--ro-bind-try", str(PACKAGE.parent / package), f"/course/{package}"]

@@ -5,6 +5,7 @@ Runs in a process that has never run an answer. It reads data only.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -44,11 +45,16 @@ class Comparison:
 
 @dataclass
 class Explanation:
-    """A known mistake and its evidence: records as probes.run_probes makes them, decoded."""
+    """A known mistake and its evidence: records as probes.run_probes makes them, decoded, and what is wrong in them."""
 
     slug: str
     message: str
     records: list[dict]
+    faults: set[tuple[str, int, str]]
+
+    @classmethod
+    def of(cls, exercise: Exercise, slug: str, message: str, expected: list[dict], records: list[dict]) -> Explanation:
+        return cls(slug, message, records, faults(compare(exercise, expected, records)))
 
 
 @dataclass
@@ -207,7 +213,7 @@ def diagnose(
     """
     ranked = sorted(
         (
-            (_explains(exercise, expected, got, mistake.records), _same_calls(got, failed, mistake.records), -i)
+            (_explains(exercise, got, failed, mistake), _same_calls(got, failed, mistake.records), -i)
             for i, mistake in enumerate(mistakes)
         ),
         reverse=True,
@@ -239,21 +245,25 @@ def _telling(exercise: Exercise, failed: list[Comparison]) -> Comparison:
     return next((comparison for comparison in failed if comparison.part == exercise.core), failed[0])
 
 
-def _explains(exercise: Exercise, expected: list[dict], got: list[dict], mistake: list[dict]) -> float:
+def faults(comparisons: list[Comparison]) -> set[tuple[str, int, str]]:
+    """Where evidence is wrong: probe, draw, key."""
+    return {(c.probe, c.draw, c.key) for c in comparisons if c.words}
+
+
+def _explains(exercise: Exercise, got: list[dict], failed: list[Comparison], mistake: Explanation) -> float:
     """Of all that is wrong in the answer or in the mistake, the share in which both show the same."""
-    agree = total = 0
-    for wanted, record, other in zip(expected, got, mistake, strict=True):
-        same_end = _same_error(record["error"], other["error"]) and record["seen"].keys() == other["seen"].keys()
-        for key, value in wanted["seen"].items():
-            a, b = record["seen"].get(key, MISSING), other["seen"].get(key, MISSING)
-            if difference(value, a, exercise.ulps) is None and difference(value, b, exercise.ulps) is None:
-                continue
-            total += 1
-            if a is MISSING and b is MISSING:
-                agree += same_end
-            elif a is not MISSING and b is not MISSING:
-                agree += difference(b, a, exercise.ulps) is None
-    return agree / total if total else 0.0
+    mine = faults(failed)
+    pairs = {(a["probe"], a["draw"]): (a, b) for a, b in zip(got, mistake.records, strict=True)}
+    agree = 0
+    for probe, draw, key in mine & mistake.faults:
+        record, other = pairs[probe, draw]
+        a, b = record["seen"].get(key, MISSING), other["seen"].get(key, MISSING)
+        if a is MISSING and b is MISSING:
+            same_place = record["seen"].keys() == other["seen"].keys()
+            agree += same_place and _same_error(record["error"], other["error"])
+        elif a is not MISSING and b is not MISSING:
+            agree += difference(b, a, exercise.ulps) is None
+    return agree / len(mine | mistake.faults)
 
 
 def _same_error(a: dict | None, b: dict | None) -> bool:
@@ -264,8 +274,13 @@ def _same_calls(got: list[dict], failed: list[Comparison], other: list[dict]) ->
     """How alike the order of calls is in the draws that failed, from 0 to 1."""
     where = {(comparison.probe, comparison.draw) for comparison in failed}
     pairs = [
-        (a["calls"], b["calls"])
+        (tuple(a["calls"]), tuple(b["calls"]))
         for a, b in zip(got, other, strict=True)
         if (a["probe"], a["draw"]) in where and (a["calls"] or b["calls"])
     ]
-    return sum(SequenceMatcher(None, a, b).ratio() for a, b in pairs) / len(pairs) if pairs else 0.0
+    return sum(_alike(a, b) for a, b in pairs) / len(pairs) if pairs else 0.0
+
+
+@functools.lru_cache(maxsize=10_000)
+def _alike(a: tuple[str, ...], b: tuple[str, ...]) -> float:
+    return SequenceMatcher(None, a, b).ratio()

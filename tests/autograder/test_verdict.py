@@ -40,7 +40,7 @@ RIGHT = records([{"a": 1.0, "returned": 5.0}, {"a": 2.0, "returned": 6.0}, {"b":
 
 
 def mistake(slug, values, **kwargs):
-    return Explanation(slug, f"You made the mistake {slug}.", records(values, **kwargs))
+    return Explanation.of(exercise, slug, f"You made the mistake {slug}.", RIGHT, records(values, **kwargs))
 
 
 def judged(values, mistakes=(), **kwargs):
@@ -107,9 +107,10 @@ def test_not_implemented_everywhere_is_not_attempted():
 def test_a_symptom_names_what_no_known_answer_shows():
     special = Exercise("f", parts={"main": 1})
     special.probe(draws=1)(twice)
-    special.symptom("too_large")(lambda failed: all(c.got > c.expected for c in failed))
     one = [RIGHT[0]]
-    known = Explanation("too_large", "Too large.", [{**RIGHT[0], "seen": {"a": 50.0, "returned": 50.0}}])
+    special.symptom("too_large")(lambda failed: all(c.got > c.expected for c in failed))
+    shown = [{**RIGHT[0], "seen": {"a": 50.0, "returned": 50.0}}]
+    known = Explanation.of(special, "too_large", "Too large.", one, shown)
     got = [{**RIGHT[0], "seen": {"a": 7.0, "returned": 7.0}}]
     assert judge(special, one, got, [known]).diagnosis == "too_large"
     assert judge(special, one, got, []).diagnosis == "wrong_result"
