@@ -33,7 +33,8 @@ def train(
     batch_size: Annotated[int, typer.Option(min=1, max=1400, help="images a step, of 1400")] = 128,
     seed: Annotated[int, typer.Option(min=0, help="of the weights and of the order of the images")] = 0,
     lr: Annotated[float, typer.Option(help="learning rate for a loss of weight 1")] = 0.1,
-    loss_weight: Annotated[float, typer.Option(help="what the loss is multiplied by")] = 2.0**-20,
+    loss_weight: Annotated[float, typer.Option(help="what the loss is multiplied by", show_default="2**-20")] = 2.0
+    ** -20,
     init_scale: Annotated[float | None, typer.Option(help="first scale of the GradScaler  [default: 65536]")] = None,
     max_norm: Annotated[float | None, typer.Option(help="clip to this, for a loss of weight 1  [default: 1]")] = None,
     log: Annotated[Path | None, typer.Option(help="write a record for each step", metavar="FILE.jsonl")] = None,

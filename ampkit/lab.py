@@ -211,7 +211,7 @@ def _what_this_machine_shows() -> str:
         return f"GPU: {torch.cuda.get_device_name()}; speed and memory are measured on it."
     return (
         "No GPU here: everything works, with real FP16 arithmetic on the CPU; "
-        "measurements of speed and memory are read from stored runs."
+        "speed and memory are shown where a stored run of a GPU has them, and left out where there is none."
     )
 
 
@@ -238,7 +238,9 @@ def _serve(course: Path, port: int, browser: bool) -> int:
         f"--ServerApp.root_dir={course}",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
-        "--LabApp.default_url=/lab/tree/lessons",
+        "--LabApp.default_url=/lab",  # with lessons and exercises beside each other
+        "--LabApp.news_url=None",  # a question about news would be the first thing that a learner sees
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--Application.log_level=WARN",  # the address to open is printed all the same
         f"--CourseDirectory.root={course}",  # nbgrader's extensions complain of a course outside of the server's root
     ]

@@ -46,7 +46,9 @@ def plainly():
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.secho(
-            "autograder: stopped. What was finished is kept; run the same command again for the rest.", err=True
+            "autograder: stopped. What was finished is kept; run the same command again: it grades everybody, with the "
+            "same results for those who are done.",
+            err=True,
         )
         raise typer.Exit(130) from None
 

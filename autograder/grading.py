@@ -79,7 +79,9 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
     outcomes: dict[str, dict] = {}
     try:
         outcomes = _run(reference, rebuilt.cells, attempted, boxed)
-        if any(name not in outcomes for name in attempted):
+        if attempted and all(outcomes.get(name, {}).get("where") == "box" for name in attempted):
+            status, message = "killed", "each of its answers ended the box that it ran in"
+        elif any(name not in outcomes for name in attempted):
             status = "timeout"
             message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
     except EvidenceError as error:

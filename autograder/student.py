@@ -19,7 +19,7 @@ from autograder.evidence import encode
 from autograder.probes import PUBLIC_SECRET, leave_no_state, run_probes, seeds
 from autograder.verdict import Result, judge, read_records
 
-WIDTH = 92
+WIDTH = 80
 
 
 class CheckFailed(AssertionError):

@@ -136,7 +136,7 @@ def test_the_first_view_is_a_picture_with_alt_text_that_needs_no_kernel():
 
 def test_a_notebook_gets_the_widget_and_a_first_view_that_the_widget_hides():
     capture = pytest.importorskip("IPython.utils.capture", reason="requires IPython")
-    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell = pytest.importorskip("IPython.core.interactiveshell", reason="requires IPython").InteractiveShell
     shell.instance()
     try:
         with capture.capture_output() as shown:
