@@ -1,0 +1,64 @@
+"""Feedback pages: everything that a student wrote is text, and the page needs nothing but itself."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from autograder.feedback import page
+
+EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(2)>"
+RECORD = {
+    "student": f"ada{EVIL}",
+    "assignment": "03_gradscaler",
+    "score": 2.0,
+    "max_score": 5.0,
+    "status": "graded",
+    "message": EVIL,
+    "exercises": {
+        "clipped_step": {"score": 0.0, "max_score": 3.0, "passed": False, "diagnosis": "raises", "message": EVIL},
+        "simulate_scale": {"score": 2.0, "max_score": 2.0, "passed": True, "diagnosis": None, "message": ""},
+    },
+}
+
+
+class Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def read():
+    reader = Reader()
+    reader.feed(page(RECORD, {"clipped_step": EVIL}, {"clipped_step": [EVIL]}, total=1.5, late=0.5))
+    return reader
+
+
+def test_nothing_that_a_student_wrote_is_markup(read):
+    tags = {tag for tag, _ in read.tags}
+    assert not tags & {"script", "img", "iframe", "object", "link", "svg", "form"}
+    assert not [name for _, attrs in read.tags for name in attrs if name.startswith("on")]
+    assert (
+        read.text.count("alert(1)") == 6
+    )  # in the title, the name, the message, the exercise, the comment, the answer
+
+
+def test_the_page_loads_nothing_and_forbids_it(read):
+    policy = next(attrs["content"] for tag, attrs in read.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    assert not [
+        attrs for tag, attrs in read.tags if "src" in attrs or (tag == "a" and not attrs["href"].startswith("#"))
+    ]
+
+
+def test_the_page_says_the_total_the_points_and_the_penalty(read):
+    assert "1.5 of 5 points" in read.text and "late penalty of 0.5 points" in read.text
+    assert "0 of 3" in read.text and "Right on every input." in read.text
+    assert dict(read.tags[0][1])["lang"] == "en" and any(tag == "th" and attrs.get("scope") for tag, attrs in read.tags)
