@@ -114,7 +114,7 @@ def try_answers(
         if missing:
             _refuse(f"There is no file {', '.join(missing)}; nothing was graded.")
         if not unsandboxed:
-            sandbox.bwrap()
+            sandbox.require()
         reference = compute(room, secrets.token_bytes(32), only=_exercises(room, answers))
         grades = _grade_files(reference, answers, jobs, not unsandboxed)
         records = [grade.to_json({"answers": str(path)}) for path, grade in zip(answers, grades, strict=True)]
@@ -198,7 +198,7 @@ def grade(
         if not students:
             _refuse(f"Nobody submitted {assignment}: nothing matches {opened.path('submitted', '*', assignment)}.")
         if not unsandboxed:
-            sandbox.bwrap()
+            sandbox.require()
         records: dict[str, dict] = {}
         paths = {one: opened.path("submitted", one, assignment) / f"{assignment}.ipynb" for one in students}
         bar = _bar(len(students), "graded")

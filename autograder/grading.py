@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 
 from autograder import sandbox, submission
-from autograder.errors import EvidenceError, SubmissionError
+from autograder.errors import EvidenceError, SandboxError, SubmissionError
 from autograder.reference import Reference, job
 from autograder.verdict import Result, without_evidence
 
@@ -86,6 +86,9 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
             message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
     except EvidenceError as error:
         status, message = "tampered", str(error)
+    except SandboxError as error:
+        # Boxes work here, or nothing would have been graded (sandbox.require): this one was ended from within.
+        status, message = "killed", str(error)
     results = {name: _result(reference, name, name in attempted, outcomes.get(name)) for name in room.exercises}
     return _finish(reference, rebuilt, results, status, message, boxed)
 

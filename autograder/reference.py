@@ -34,14 +34,14 @@ class Reference:
     def result(self, name: str, outcome: dict) -> Result:
         """The verdict on what the runner said of an answer to exercise `name`."""
         exercise = self.room.exercises[name]
-        if outcome["outcome"] == "evidence":
-            got = read_records(outcome["records"], exercise)
+        if outcome.get("outcome") == "evidence":
+            got = read_records(outcome.get("records"), exercise)
             return judge(exercise, self.expected[name], got, self.mistakes[name])
-        if outcome["outcome"] == "raises":
+        if outcome.get("outcome") == "raises":
             return without_evidence(
-                exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome['error']))}."
+                exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome.get('error') or {}))}."
             )
-        if outcome["outcome"] == "timeout":
+        if outcome.get("outcome") == "timeout":
             return without_evidence(exercise, "timeout")
         return without_evidence(
             exercise,

@@ -102,7 +102,7 @@ def work(job: dict, out: int, tools: Tools) -> None:
             for name, seeds in variant["exercises"].items():
                 run = Run(tools.notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"])
                 result = run.result(left_out) if job["forks"] else run.in_this_process()
-                line = json.dumps({"variant": variant["name"], "exercise": name, **result}, allow_nan=False)
+                line = json.dumps({**result, "variant": variant["name"], "exercise": name}, allow_nan=False)
                 _write(out, line.encode() + b"\n")
 
 
@@ -150,6 +150,9 @@ class Run:
     def in_child(self, pipe: int, left_out: set[int]) -> NoReturn:
         try:
             os.setpgid(0, 0)
+            # The answer keeps no way to write but this pipe, on which the parent takes one outcome of one exercise.
+            os.closerange(3, pipe)
+            os.closerange(pipe + 1, 1 << 16)
             _send(pipe, self.run(left_out, lambda cell: _send(pipe, {"cell": cell})))
         finally:
             os._exit(0)
@@ -183,25 +186,40 @@ class Run:
         return {"outcome": "evidence", "records": records}
 
     def watch(self, pipe: int) -> tuple[dict, int | None]:
-        cell: int | None = None
+        """The outcome that the child reports, and the cell that was running where it reports none.
+
+        What comes out of the pipe is written by a process that runs an answer: a cell may only be followed by a later
+        one, so that the clock is not set back for ever, and anything else than a report counts as the child's end.
+        """
+        cell: int | None = -1
         deadline, held = time.monotonic() + self.cell_seconds, b""
         while True:
+            where = {"where": "probes" if cell is None else "cell"}
+            last = None if cell is None or cell < 0 else cell
             ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                return {"outcome": "timeout", "where": "probes" if cell is None else "cell"}, cell
+                return {"outcome": "timeout", **where}, last
             chunk = os.read(pipe, 1 << 20)
-            if not chunk or len(held) + len(chunk) > MAX_LINE:
-                return {"outcome": "died", "where": "probes" if cell is None else "cell"}, cell
             *lines, held = (held + chunk).split(b"\n")
+            if not chunk or len(held) > MAX_LINE:
+                return {"outcome": "died", **where}, last
             for line in lines:
-                try:
-                    message = json.loads(line)
-                except ValueError:
-                    return {"outcome": "died", "where": "probes" if cell is None else "cell"}, cell
-                if "outcome" in message:
+                message = _report(line)
+                if message.get("outcome") in ("evidence", "raises"):
                     return message, None
-                cell = message["cell"]
+                begun = message.get("cell", -1)
+                if cell is None or not (begun is None or (type(begun) is int and cell < begun < len(self.cells))):
+                    return {"outcome": "died", **where}, last
+                cell = begun
                 deadline = time.monotonic() + (self.exercise.seconds if cell is None else self.cell_seconds)
+
+
+def _report(line: bytes) -> dict:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _send(pipe: int, message: dict) -> None:

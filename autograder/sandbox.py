@@ -89,6 +89,24 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     return _parse(warm().run(data, seconds, boxed))
 
 
+def require() -> None:
+    """SandboxError, with what to do, unless an answer can be run in a box here: one is."""
+    checks = """
+from autograder.probes import Exercise
+one = Exercise("one", parts={"one": 1})
+@one.probe()
+def call(answer, p):
+    p.see("returned", answer())
+"""
+    cells = [{"id": "one", "source": "def one(): return 1", "exercise": "one", "check": None}]
+    variant = {"name": "one", "exercises": {"one": {"call": [1]}}, "cells": cells}
+    results = run(
+        {"assignment": "one", "checks": checks, "cell_seconds": 20, "variants": [variant]}, boxed=True, seconds=60
+    )
+    if not results or results[0].get("outcome") != "evidence":
+        raise _did_not_start(json.dumps(results).encode())
+
+
 def _python(module: str, *arguments: str) -> list[str]:
     """A module of ours under this Python, isolated from the caller's environment."""
     code = (

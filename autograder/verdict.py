@@ -6,6 +6,7 @@ Runs in a process that has never run an answer. It reads data only.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -223,7 +224,7 @@ def diagnose(
         return best[0][2].slug, best[0][2].message
     words = {mistake.slug: mistake.message for mistake in reversed(mistakes)}
     for slug, rule in exercise.symptoms:
-        if slug in words and rule(failed):
+        if slug in words and _holds(rule, failed):
             return slug, words[slug]
     if best:
         share, _, mistake = max(best, key=lambda row: row[0] + 0.25 * row[1])
@@ -238,6 +239,15 @@ def diagnose(
         return mistake.slug, mistake.message
     slug = "raises" if _telling(exercise, failed).got is MISSING else "wrong_result"
     return slug, SPECIAL[slug]
+
+
+def _holds(rule: Callable, failed: list[Comparison]) -> bool:
+    try:
+        return bool(rule(failed))
+    except (
+        Exception
+    ):  # evidence may be of any type where an answer is wrong; a rule that does not understand it says no
+        return False
 
 
 def _telling(exercise: Exercise, failed: list[Comparison]) -> Comparison:

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts")
 NS_GET_PARENT = 0xB702
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
+PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 CAPABILITY_VERSION_3 = 0x20080522
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -84,6 +84,8 @@ def _child(request: dict, read: int, write: int, tools) -> NoReturn:
         limit(request)
         if request["box"] is not None:
             drop_capabilities()
+            # No answer, which is a fork of this process, may trace it or write into its memory.
+            libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         with os.fdopen(read, "rb") as file:
             job = json.loads(file.read())
         runner.work(job, write, tools)

@@ -12,6 +12,17 @@ from autograder.submission import parse
 RIGHT = {"step_and_schedule", "two_optimizers_step"}
 
 
+FORGED = """
+import os
+def simulate_scale(*a, **k):
+    for n in range(3, 64):
+        try:
+            os.write(n, b'{%s}\\n')
+        except OSError:
+            pass
+"""
+
+
 @pytest.fixture
 def grade(reference, boxed):
     def run(answers: dict[str, str], own: str = ""):
@@ -40,6 +51,9 @@ def grade(reference, boxed):
         ("x = 1", "raises", "name 'simulate_scale' is not defined"),
         ("simulate_scale = 5", "raises", "not callable"),
         ("def simulate_scale(*a, **k):\n    return [0] * 10**6", "wrong_result", "expected"),
+        (FORGED % '"outcome": "evidence"', "wrong_result", "not one record for each draw"),
+        (FORGED % '"outcome": "raises"', "wrong_result", "malformed error"),
+        (FORGED % '"outcome": "raises", "error": null', "wrong_result", "malformed error"),
         (
             "class Yes(list):\n    __eq__ = lambda *_: True\ndef simulate_scale(*a, **k):\n    return Yes()",
             "wrong_result",
@@ -58,6 +72,9 @@ def grade(reference, boxed):
         "missing",
         "number",
         "huge",
+        "no records",
+        "no error",
+        "null",
         "liar",
         "html",
     ],

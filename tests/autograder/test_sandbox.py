@@ -236,6 +236,70 @@ def test_an_answer_can_signal_nobody_outside(boxed):
     assert sandbox.warm().process.pid == before and value(run("def f():\n    return 1")["f"]) == 1
 
 
+def test_an_answer_cannot_trace_the_process_that_watches_it_nor_write_where_it_writes(boxed):
+    source = """
+import os
+def f():
+    said = []
+    for look in (
+        lambda: os.open(f'/proc/{os.getppid()}/mem', os.O_RDWR),
+        lambda: os.open(f'/proc/{os.getppid()}/maps', os.O_RDONLY),
+        lambda: [os.open(f'/proc/{os.getppid()}/fd/{n}', os.O_WRONLY) for n in os.listdir(f'/proc/{os.getppid()}/fd')],
+    ):
+        try:
+            said.append(repr(look()))
+        except PermissionError:
+            pass
+    return [said, [int(n) for n in os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists(f'/proc/self/fd/{n}')]]
+"""
+    said, descriptors = value(run(source)["f"])
+    assert said == [] and len(descriptors) <= 1, "its own pipe"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"{",
+        b"[1]",
+        b"5",
+        b'{"cell": 0}\n' * 3,
+        b'{"cell": null}\n{"cell": 5}',
+        b'{"outcome": "timeout"}',
+        b'{"x": 1}',
+        b"[" * 10**5,
+    ],
+    ids=["broken", "list", "number", "back", "after the probes", "timeout", "other", "deep"],
+)
+def test_a_forged_report_ends_its_own_exercise(boxed, message):
+    source = f"""
+import os
+for n in range(3, 64):
+    try:
+        os.write(n, {message!r} + b'\\n')
+    except OSError:
+        pass
+def f():
+    return 1
+"""
+    results = run(source)
+    assert results["f"]["outcome"] == "died" and value(results["g"]) == 7
+
+
+def test_a_forged_outcome_counts_as_what_it_says_of_its_own_exercise_only(boxed):
+    forged = b'{"outcome": "evidence", "exercise": "g", "variant": "x", "records": "all right"}\n'
+    source = f"""
+import os
+def f():
+    for n in range(3, 64):
+        try:
+            os.write(n, {forged!r})
+        except OSError:
+            pass
+"""
+    results = run(source)
+    assert results["f"]["records"] == "all right" and results["f"]["variant"] == "t" and value(results["g"]) == 7
+
+
 def test_jobs_from_several_threads_do_not_meet(boxed):
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda n: value(run(f"def f():\n    return {n}")["f"]), range(12)))

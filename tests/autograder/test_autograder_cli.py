@@ -129,7 +129,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_one_says_so(tmp_path, monkey
     def none():
         raise SandboxError("This machine cannot isolate an answer")
 
-    monkeypatch.setattr(sandbox, "bwrap", none)
+    monkeypatch.setattr(sandbox, "require", none)
     file = tmp_path / "right.py"
     file.write_text(FILES["right.py"])
     done = invoke("try", A, file)
