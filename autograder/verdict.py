@@ -175,7 +175,7 @@ def judge(exercise: Exercise, expected: list[dict], got: list[dict], mistakes: l
         return without_evidence(exercise, "not_attempted")
     if failed:
         result.diagnosis, words = diagnose(exercise, expected, got, failed, mistakes)
-        result.message = _paragraphs(words, evidence_in_words(exercise, failed[0], got))
+        result.message = _paragraphs(words, evidence_in_words(exercise, _telling(exercise, failed), got))
     return result
 
 

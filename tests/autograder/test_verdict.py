@@ -62,6 +62,14 @@ def test_a_wrong_core_costs_everything():
     assert result.score == 0 and "Given input 0: a: expected 1, got 9." in result.message
 
 
+def test_the_student_is_shown_the_failure_of_the_main_part_first():
+    result = judged([{"returned": 0.0, "a": 9.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
+    assert "a: expected 1, got 9." in result.message and "returned" not in result.message
+    ordered = records([{"returned": 5.0, "a": 1.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
+    wrong = records([{"returned": 0.0, "a": 9.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
+    assert "a: expected 1, got 9." in judge(exercise, ordered, wrong, []).message
+
+
 def test_an_exact_explanation_is_named_in_its_own_words():
     wrong = [{"a": 9.0, "returned": 5.0}, {"a": 9.0, "returned": 6.0}, {"b": 3.0}]
     result = judged(
