@@ -11,8 +11,7 @@
         p.see("parameters", weight)
 
 A probe draws its input from `p.random` and `p.torch`, which a seed determines, lets the answer work on it, and says what it
-saw. It gives no verdict: what the solution shows on the same seed is what is expected. What it notes is judged by nobody
-and helps to name a mistake.
+saw. It gives no verdict: what the solution shows on the same seed is what is expected.
 """
 
 from __future__ import annotations
@@ -113,7 +112,6 @@ class Seen:
         self.torch = torch.Generator().manual_seed(seed)
         self.words = ""
         self.evidence: dict[str, object] = {}
-        self.notes: dict[str, object] = {}
 
     def given(self, words: str) -> None:
         """Say what the answer is given, in a learner's words."""
@@ -122,10 +120,6 @@ class Seen:
     def see(self, key: str, value: object) -> None:
         """Record evidence. Keys are in the order of what happened; what is not reached for an error is missing."""
         self.evidence[key] = freeze(value)
-
-    def note(self, key: str, value: object) -> None:
-        """Record something that helps to name a mistake and is not judged."""
-        self.notes[key] = freeze(value)
 
     def normal(self, *shape: int) -> torch.Tensor:
         """Standard normal FP32 numbers from this draw's own generator."""
@@ -183,7 +177,7 @@ def leave_no_state() -> None:
 def run_probes(exercise: Exercise, answer: object, draws: dict[str, list[int]], locate: Callable) -> list[dict]:
     """Probe `answer` on every seed of `draws`; one record a draw, in order.
 
-    A record: {"probe", "draw", "given", "seen": {key: value}, "notes": {…}, "calls": [name, …],
+    A record: {"probe", "draw", "given", "seen": {key: value}, "calls": [name, …],
     "error": None or {"type", "message", "line"}}; `locate(error)` gives the line of the answer's own code, or None.
     """
     records = []
@@ -210,7 +204,6 @@ def _run_probe(probe: Probe, draw: int, seed: int, answer: object, locate: Calla
         "draw": draw,
         "given": seen.words,
         "seen": seen.evidence,
-        "notes": seen.notes,
         "calls": [call[:40] for call in calls],
         "error": error,
     }

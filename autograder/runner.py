@@ -181,8 +181,7 @@ class Run:
         answer = self.notebook.shell.user_ns[self.exercise.name]
         records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
         for record in records:
-            for kind in ("seen", "notes"):
-                record[kind] = {key: encode(value) for key, value in record[kind].items()}
+            record["seen"] = {key: encode(value) for key, value in record["seen"].items()}
         return {"outcome": "evidence", "records": records}
 
     def watch(self, pipe: int) -> tuple[dict, int | None]:

@@ -106,7 +106,6 @@ def read_records(records: object, exercise: Exercise) -> list[dict]:
             and record.get("draw") == draw
             and isinstance(record.get("given"), str)
             and isinstance(record.get("seen"), dict)
-            and isinstance(record.get("notes"), dict)
             and isinstance(record.get("calls"), list)
             and all(isinstance(call, str) for call in record["calls"][:200])
         )
@@ -118,7 +117,6 @@ def read_records(records: object, exercise: Exercise) -> list[dict]:
                 "draw": draw,
                 "given": record["given"][:2000],
                 "seen": {str(key)[:80]: decode(value) for key, value in record["seen"].items()},
-                "notes": {str(key)[:80]: decode(value) for key, value in record["notes"].items()},
                 "calls": [call[:40] for call in record["calls"][:200]],
                 "error": read_error(record.get("error")),
             }

@@ -28,7 +28,6 @@ def records(values, calls=(), error=None):
             "draw": draw,
             "given": f"input {i}",
             "seen": dict(seen),
-            "notes": {},
             "calls": list(calls),
             "error": error,
         }
@@ -63,8 +62,6 @@ def test_a_wrong_core_costs_everything():
 
 
 def test_the_student_is_shown_the_failure_of_the_main_part_first():
-    result = judged([{"returned": 0.0, "a": 9.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
-    assert "a: expected 1, got 9." in result.message and "returned" not in result.message
     ordered = records([{"returned": 5.0, "a": 1.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
     wrong = records([{"returned": 0.0, "a": 9.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
     assert "a: expected 1, got 9." in judge(exercise, ordered, wrong, []).message
