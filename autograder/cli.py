@@ -1,4 +1,4 @@
-"""The command `autograder`: make a course, release assignments, try answers, grade a class, write feedback."""
+"""The command `autograder`: make a course, release assignments, try answers, grade a class, write feedback and a report."""
 
 from __future__ import annotations
 
@@ -231,6 +231,28 @@ def feedback(
         opened.room(assignment)
         written = pages.write(opened, assignment)
         typer.echo(f"Wrote {len(written)} pages: {opened.path('feedback', '*', assignment) / (assignment + '.html')}")
+
+
+@app.command()
+def report(
+    assignment: Annotated[str, typer.Argument(metavar="ASSIGNMENT")],
+    course: CourseOption = Path("."),
+) -> None:
+    """Write a report on the whole class: an HTML page and a CSV file."""
+    from autograder import report as reports
+    from autograder.course import Course, prepare_nbgrader
+
+    with plainly():
+        prepare_nbgrader()
+        opened = Course(course)
+        opened.room(assignment)
+        summary, written = reports.write(opened, assignment)
+        typer.echo(f"Wrote {' and '.join(map(str, written))} on {len(summary.rows)} submissions.")
+        frequent = [
+            f"{mistake.diagnosis} in {exercise} ({mistake.count} {'student' if mistake.count == 1 else 'students'})"
+            for exercise, mistake in summary.frequent[:3]
+        ]
+        typer.echo(f"Most frequent: {', '.join(frequent) or 'no mistake at all'}.")
 
 
 @app.command()

@@ -190,7 +190,7 @@ def scores(course: Path) -> dict[str, float]:
 def test_the_doctor_finds_nothing_missing_where_a_sandbox_is_to_be_had(boxed, shell):
     # In the home of whoever runs the tests: a Python or an environment that stands in it is there in the box as well.
     shell.environment["HOME"] = os.environ.get("HOME", shell.environment["HOME"])
-    assert "sandbox: starts, has no network and no home" in shell.run("autograder doctor")
+    assert "an answer in it has no network and sees nothing of your home folder" in shell.run("autograder doctor")
 
 
 @slow
@@ -230,6 +230,11 @@ def test_a_class_is_graded_and_given_feedback(root, boxed, shell, course):
     shell.run(f"autograder feedback {ASSIGNMENT}")
     page = (course / "feedback" / "ben" / ASSIGNMENT / f"{ASSIGNMENT}.html").read_text(encoding="utf-8")
     assert "clip before unscale" in page and "<script" not in page
+    said = shell.run(f"autograder report {ASSIGNMENT}")
+    assert "clip_before_unscale in clipped_step (1 student)" in said
+    page = (course / "report" / f"{ASSIGNMENT}.html").read_text(encoding="utf-8")
+    assert "clip_before_unscale" in page and f"../feedback/ben/{ASSIGNMENT}/{ASSIGNMENT}.html" in page
+    assert re.search(r"^ben,graded,0,19,0,", (course / "report" / f"{ASSIGNMENT}.csv").read_text(), re.MULTILINE)
     shell.run("nbgrader export")
     assert re.search(r"^03_gradscaler,.*\bada\b.*,3\.0,19\.0$", (course / "grades.csv").read_text(), re.MULTILINE)
 
