@@ -97,6 +97,12 @@ def encode(value: object) -> object:
     return value
 
 
+def clean(text: str, limit: int = MAX_TEXT) -> str:
+    """Text from a box that can be written, printed and shown: no lone surrogates, no control characters, bounded."""
+    text = text[:limit].encode("utf-8", "replace").decode("utf-8")
+    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
 def decode(data: object, depth: int = 0) -> object:
     """The value behind parsed JSON; EvidenceError for anything that `encode` would not have written."""
     if depth > MAX_DEPTH + 2:
@@ -110,7 +116,7 @@ def decode(data: object, depth: int = 0) -> object:
     if isinstance(data, str):
         if len(data) > MAX_TEXT:
             raise EvidenceError("evidence holds a text that is too long")
-        return data
+        return clean(data)
     if isinstance(data, list):
         if len(data) > MAX_ITEMS:
             raise EvidenceError("evidence holds a list that is too long")
@@ -119,9 +125,9 @@ def decode(data: object, depth: int = 0) -> object:
         raise EvidenceError(f"evidence holds a {type(data).__name__}")
     special = [key for key in data if key.startswith("$")]
     if not special:
-        return {key: decode(item, depth + 1) for key, item in data.items()}
+        return {clean(key): decode(item, depth + 1) for key, item in data.items()}
     if special == ["$other"] and len(data) == 1 and isinstance(data["$other"], str):
-        return Other(data["$other"][:80])
+        return Other(clean(data["$other"], 80))
     if special == ["$float"] and len(data) == 1 and data["$float"] in ("nan", "inf", "-inf"):
         return float(data["$float"])
     if special == ["$tensor"] and set(data) == {"$tensor", "shape", "data"}:

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from autograder.errors import EvidenceError, SandboxError
+from autograder.evidence import clean
 
 PACKAGE = Path(__file__).resolve().parent
 MEMORY_BYTES = 16 << 30  # address space, of which a CUDA build of torch reserves much and uses little
@@ -324,7 +325,7 @@ def _parse(out: bytes) -> list[dict]:
             raise EvidenceError("The process that ran the answer wrote something that is not evidence.")
         if set(result) == {"failed"} and not results:
             raise SandboxError(
-                f"The box for an answer could not be entered ({str(result['failed'])[:300]}). Nothing was "
+                f"The box for an answer could not be entered ({clean(str(result['failed']), 300)}). Nothing was "
                 "graded; `autograder doctor` says what this machine lacks."
             )
         results.append(result)

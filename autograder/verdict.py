@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from autograder.errors import EvidenceError
-from autograder.evidence import Other, decode, difference
+from autograder.evidence import Other, clean, decode, difference
 from autograder.probes import Exercise
 
 MISSING = Other("nothing: it was not reached")
@@ -115,9 +115,9 @@ def read_records(records: object, exercise: Exercise) -> list[dict]:
             {
                 "probe": probe,
                 "draw": draw,
-                "given": record["given"][:2000],
-                "seen": {str(key)[:80]: decode(value) for key, value in record["seen"].items()},
-                "calls": [call[:40] for call in record["calls"][:200]],
+                "given": clean(record["given"]),
+                "seen": {clean(str(key), 80): decode(value) for key, value in record["seen"].items()},
+                "calls": [clean(call, 40) for call in record["calls"][:200]],
                 "error": read_error(record.get("error")),
             }
         )
@@ -134,7 +134,11 @@ def read_error(error: object) -> dict | None:
     ):
         raise EvidenceError("evidence holds a malformed error")
     line = error.get("line")
-    return {"type": error["type"][:80], "message": error["message"][:400], "line": line if type(line) is int else None}
+    return {
+        "type": clean(error["type"], 80),
+        "message": clean(error["message"], 400),
+        "line": line if type(line) is int else None,
+    }
 
 
 def compare(exercise: Exercise, expected: list[dict], got: list[dict]) -> list[Comparison]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder.errors import EvidenceError
-from autograder.evidence import DTYPES, MAX_TENSOR_BYTES, Other, decode, difference, encode, freeze, show
+from autograder.evidence import DTYPES, MAX_TENSOR_BYTES, Other, clean, decode, difference, encode, freeze, show
 
 
 def over_the_wire(value):
@@ -17,7 +17,7 @@ def over_the_wire(value):
 
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=20),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text("aé汉🙂 \n", max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
     max_leaves=12,
 )
@@ -59,6 +59,14 @@ def test_what_is_no_data_keeps_nothing_but_the_name_of_its_type():
     assert over_the_wire(lambda: 1) == Other("function")
     assert over_the_wire(torch.ones(2).to_sparse()) == Other("sparse_coo tensor of torch.float32")
     assert type(freeze(torch.ones(2).as_subclass(Sly))) is torch.Tensor
+
+
+@given(st.text(st.characters(), max_size=40))
+@settings(deadline=None)
+def test_text_from_a_box_can_be_written_and_shows_no_control_character(value):
+    cleaned = clean(value + "\ud800\x1b[0m")
+    cleaned.encode("utf-8")
+    assert all(char.isprintable() or char in "\n\t" for char in cleaned) and clean(cleaned) == cleaned
 
 
 def test_a_value_that_equals_everything_is_not_the_expected_one():

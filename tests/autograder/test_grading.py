@@ -1,11 +1,13 @@
 """Grading one submission: an answer breaks its own exercise and nothing else, whatever it does."""
 
 import copy
+import json
 
 import nbformat
 import pytest
 
 from autograder import grading
+from autograder.feedback import page
 from autograder.grading import grade_cells, grade_file
 from autograder.submission import parse
 
@@ -60,6 +62,9 @@ def grade(reference, boxed):
             "exp",
         ),
         ("def simulate_scale(*a, **k):\n    return '<script>alert(1)</script>'", "wrong_result", "script"),
+        ("def simulate_scale(*a, **k):\n    raise ValueError('\\ud800 \\x1b[31m \\x00 end')", "raises", "end"),
+        ("def simulate_scale(*a, **k):\n    return ['\\ud800'] * 3", "wrong_result", "expected"),
+        ("simulate_scale = type('\\ud800' if False else 'X', (), {})()", "raises", "not callable"),
     ],
     ids=[
         "kill",
@@ -77,6 +82,9 @@ def grade(reference, boxed):
         "null",
         "liar",
         "html",
+        "surrogate",
+        "in evidence",
+        "object",
     ],
 )
 def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said):
@@ -86,6 +94,10 @@ def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said)
     assert mine.score == 0 and mine.diagnosis == slug and said in mine.message
     assert {name for name, other in result.results.items() if other.passed} == RIGHT
     assert {result.results[name].diagnosis for name in ("LossScaler", "clipped_step")} == {"not_attempted"}
+    assert "\\x1b" not in mine.message and "\\x00" not in mine.message
+    nbformat.writes(result.notebook).encode()
+    json.dumps(result.to_json({})).encode()
+    page(result.to_json({"student": "s"}), {"simulate_scale": source}, {}, total=0.0).encode()
 
 
 def test_an_answer_that_never_returns_is_a_timeout(grade, reference, monkeypatch):
