@@ -200,11 +200,15 @@ def grade(
         if not unsandboxed:
             sandbox.require()
         records: dict[str, dict] = {}
+        unsaved: dict[str, str] = {}
         paths = {one: opened.path("submitted", one, assignment) / f"{assignment}.ipynb" for one in students}
         bar = _bar(len(students), "graded")
 
         def done(one: str, result) -> None:
-            opened.save(one, result)
+            try:
+                opened.save(one, result)
+            except Exception as error:  # a full disk, a locked gradebook: the others' grades are not to be lost for it
+                unsaved[one] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             records[one] = result.to_json({"student": one})
             bar.set_postfix_str(f"{one}: {result.status}", refresh=False)
             bar.update()
@@ -214,6 +218,12 @@ def grade(
         for one in students:
             _show(records[one], one)
         _write_json(json_file, [records[one] for one in students])
+        if unsaved:
+            said = "".join(f"\n  {one}: {why}" for one, why in sorted(unsaved.items()))
+            _refuse(
+                f"{len(unsaved)} of {len(students)} grades could not be saved; the others are in the gradebook.{said}\n"
+                "Mend what is named here and grade these students again (--student ID); their submissions are untouched."
+            )
 
 
 @app.command()

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from typer.testing import CliRunner
 
+from autograder.cli import app
 from autograder.course import Course
 from autograder.errors import CourseError
 
@@ -218,6 +220,25 @@ def test_an_instructors_comment_and_manual_grade_reach_the_feedback(made):
     assert "17 of 19 points" in page and "See &lt;b&gt;me&lt;/b&gt;." in page
     run("autograder", "grade", A, "--student", "bob", cwd=made)
     assert gradebook(made)["bob"] == 17.0, "a manual grade survives grading again"
+
+
+def test_a_grade_that_cannot_be_saved_is_said_and_costs_nobody_else_theirs(made, tmp_path, monkeypatch):
+    root = tmp_path / "course"
+    shutil.copytree(made, root)
+    save = Course.save
+
+    def full(course, student, grade):
+        if student == "bob":
+            raise OSError(28, "No space left on device")
+        save(course, student, grade)
+
+    monkeypatch.setattr(Course, "save", full)
+    arguments = ["grade", A, "--course", str(root), "--student", "bob", "--student", "eve"]
+    done = CliRunner().invoke(app, [*arguments, "--json", str(tmp_path / "out.json")])
+    assert done.exit_code == 1 and "1 of 2 grades could not be saved" in done.output
+    assert "bob: OSError: [Errno 28] No space left on device" in done.output
+    assert gradebook(root)["eve"] == SCORES["eve"]
+    assert {record["student"] for record in json.loads((tmp_path / "out.json").read_text())} == {"bob", "eve"}
 
 
 def test_release_stops_at_a_check_that_catches_nothing(made, tmp_path):
