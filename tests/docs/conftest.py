@@ -1,15 +1,10 @@
 """What the tests of the documents share: a shell for the commands under one heading, and the way to a browser."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 from commands import Command, Shell, read
-
-# lab_server.py knows where a browser is and which arguments it needs in a container; it stands with the lessons' tests.
-sys.path.append(str(Path(__file__).resolve().parents[1] / "lessons"))
-
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "commands(file, heading): runs all commands under this heading, in order")
