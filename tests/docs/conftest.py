@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from commands import Command, Shell, read
 
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "commands(file, heading): runs all commands under this heading, in order")
 
