@@ -18,6 +18,7 @@ import secrets
 import shutil
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from pathlib import Path
 import nbformat
 
 from autograder import release
-from autograder.errors import CourseError
+from autograder.errors import CourseError, RoomError
 from autograder.grading import Grade
 from autograder.probes import PUBLIC_SECRET
 from autograder.reference import Reference, compute, write_atomically
@@ -205,6 +206,11 @@ class Course:
         reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
         proofs = release.verify(reference)
         self.build_source(reference)
+        # A notebook that is graded without the archive beside it finds its checks here, instead of making them while
+        # a stock nbgrader's 30 s for a cell run out.
+        with suppress(OSError, RoomError):
+            if find_room(assignment).fingerprint == reference.room.fingerprint:
+                release.shelve(reference)
         _generate(self, assignment)
         return len(proofs)
 

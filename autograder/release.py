@@ -99,20 +99,31 @@ def student_files(room: Room, say: Callable[[str], None] = lambda words: None) -
 
     `say` is told when building begins, because that takes some seconds.
     """
-    shelf = ROOT / "build" / "released" / room.name
-    folder = shelf / room.fingerprint[:16]
+    folder = _shelf(room)
     if not folder.is_dir():
         say(f"Preparing the exercises of {room.name}; this takes a while, once.")
-        shelf.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=shelf.parent, prefix=f".{room.name}-") as temporary:
-            made = Path(temporary) / "made"
-            write_student_files(compute(room, PUBLIC_SECRET), made)
-            try:
-                made.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # else another process was faster, with the same files
-                    raise
-        for old in shelf.iterdir():
-            if old != folder:
-                shutil.rmtree(old, ignore_errors=True)
+        shelve(compute(room, PUBLIC_SECRET))
     return folder
+
+
+def shelve(reference: Reference) -> None:
+    """Keep the learner's files made from a reference on the public seeds where `student_files` looks for them."""
+    folder = _shelf(reference.room)
+    if folder.is_dir():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent.parent, prefix=f".{reference.room.name}-") as temporary:
+        made = Path(temporary) / "made"
+        write_student_files(reference, made)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster, with the same files
+                raise
+    for old in folder.parent.iterdir():
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _shelf(room: Room) -> Path:
+    return ROOT / "build" / "released" / room.name / room.fingerprint[:16]
