@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 
 from autograder import bundle, sandbox
 from autograder.errors import RoomError
+from autograder.margins import SAFE, margins
 from autograder.probes import PUBLIC_SECRET
 from autograder.reference import Reference, compute, job, write_atomically
 from autograder.room import ROOT, Room
@@ -20,12 +21,14 @@ from autograder.verdict import Result
 
 @dataclass(frozen=True)
 class Proof:
-    """One answer of a room and what it got. `kind` is "solution", "released", "mistake" or "also_right"."""
+    """One answer of a room and what it got. `kind` is "solution", "released", "mistake" or "also_right"; `outcome` is what
+    the runner said of it."""
 
     kind: str
     exercise: str
     name: str
     result: Result
+    outcome: dict = field(repr=False)
 
     @property
     def failure(self) -> str | None:
@@ -47,11 +50,14 @@ class Proof:
 def prove(reference: Reference) -> list[Proof]:
     """Grade everything that the room knows to be right, wrong or empty, on the seeds of the reference."""
     room, proofs = reference.room, []
+
+    def prove_one(kind: str, name: str, file: str, outcome: dict) -> None:
+        proofs.append(Proof(kind, name, file, reference.result(name, outcome), outcome))
+
     for name in room.exercises:
-        proofs.append(Proof("solution", name, "", reference.result(name, reference.raw[name]["solution"])))
+        prove_one("solution", name, "", reference.raw[name]["solution"])
         for mistake in room.mistakes[name]:
-            outcome = reference.raw[name].get(mistake.name, {"outcome": "died"})
-            proofs.append(Proof("mistake", name, mistake.name, reference.result(name, outcome)))
+            prove_one("mistake", name, mistake.name, reference.raw[name].get(mistake.name, {"outcome": "died"}))
     variants = [("released", room.cells(room.stubs), list(room.exercises))]
     variants += [
         (f"{name}/{file}", room.cells({name: source}), [name])
@@ -59,9 +65,8 @@ def prove(reference: Reference) -> list[Proof]:
         for file, source in files.items()
     ]
     for outcome in sandbox.run(job(room, reference.secret, variants), boxed=False, seconds=600):
-        name, kind = outcome["exercise"], "released" if outcome["variant"] == "released" else "also_right"
-        file = "" if kind == "released" else outcome["variant"].partition("/")[2]
-        proofs.append(Proof(kind, name, file, reference.result(name, outcome)))
+        kind, _, file = outcome["variant"].rpartition("/")
+        prove_one("also_right" if kind else "released", outcome["exercise"], file if kind else "", outcome)
     return proofs
 
 
@@ -80,6 +85,12 @@ def verify(reference: Reference) -> list[Proof]:
         "anything"
         for name, mistakes in room.mistakes.items()
         if not mistakes
+    ]
+    failures += [
+        f"{margin.exercise}: mistake {margin.mistake} is only {margin.mistake_at:.3g} times the tolerance away from right, and "
+        f"must be {SAFE:g} times: on another machine it could pass. Make the exercise's ulps smaller, or its probes larger."
+        for margin in margins(reference, proofs)
+        if not margin.is_safe
     ]
     if failures:
         raise RoomError(f"{room.name} is not fit for release, so nothing was written:\n  " + "\n  ".join(failures))
