@@ -7,9 +7,12 @@ import importlib
 
 _HOME = {
     "AmpkitError": "errors",
+    "CheckpointError": "errors",
+    "DataError": "errors",
     "DeviceError": "errors",
     "LabError": "errors",
     "LoopError": "errors",
+    "ModelError": "errors",
     "Precision": "precision",
     "PrecisionError": "errors",
     "ReportError": "errors",
@@ -20,9 +23,12 @@ _HOME = {
 }
 __all__ = [
     "AmpkitError",
+    "CheckpointError",
+    "DataError",
     "DeviceError",
     "LabError",
     "LoopError",
+    "ModelError",
     "Precision",
     "PrecisionError",
     "ReportError",

@@ -7,7 +7,11 @@ class AmpkitError(Exception):
         AmpkitError
         ├── PrecisionError    a precision that does not exist, or that is asked for what it does not have
         │   └── DeviceError   a device that is not there, or that cannot compute in this precision
+        ├── FakeError         what tensors without data cannot do, here or anywhere
         ├── ReportError       a log of step records that cannot be read
+        ├── ModelError        a model that cannot be found or made, or inputs for one that cannot
+        ├── DataError         data that are not here, or that the model does not take
+        ├── CheckpointError   a checkpoint that cannot be written, read, or continued with these options
         ├── LoopError         a training loop, or an option of one, that does not exist
         └── LabError          the course's working copy cannot be made, or JupyterLab cannot be started
 
@@ -24,8 +28,24 @@ class DeviceError(PrecisionError):
     """A device that this machine does not have, or that cannot compute in the precision asked for."""
 
 
+class FakeError(AmpkitError, RuntimeError):
+    """Something was asked of tensors without data that they cannot tell, here or anywhere."""
+
+
 class ReportError(AmpkitError, ValueError):
     """A log of step records that cannot be read."""
+
+
+class ModelError(AmpkitError, ValueError):
+    """A model that cannot be found or made, or inputs for one that cannot."""
+
+
+class DataError(AmpkitError, ValueError):
+    """Data that are not on this machine, or that the model does not take."""
+
+
+class CheckpointError(AmpkitError, ValueError):
+    """A checkpoint that cannot be written, that cannot be read, or that another run made."""
 
 
 class LoopError(AmpkitError, LookupError):
