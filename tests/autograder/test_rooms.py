@@ -31,31 +31,26 @@ def test_right_answers_pass_and_mistakes_are_caught_and_named(proven):
     assert not failures, f"{room.name}:\n" + "\n".join(failures)
 
 
-def test_no_mistake_is_nearer_to_right_than_four_times_the_tolerance(proven, capsys):
+def test_no_mistake_is_nearer_to_right_than_four_times_the_tolerance(proven, report):
     room, reference, proofs = proven
     found = margins(reference, proofs)
     assert [margin.exercise for margin in found] == list(room.exercises)
-    with capsys.disabled():
-        print()
-        for margin in found:
-            print(f"  {room.name} {margin}")
+    report(*(f"{room.name} {margin}" for margin in found))
     for margin in found:
         assert margin.right_at <= 0.25 and margin.mistake_at >= 4.0, str(margin)
 
 
-def test_every_exercise_is_proven_from_all_sides(proven, capsys):
+def test_every_exercise_is_proven_from_all_sides(proven, report):
     room, _, proofs = proven
-    with capsys.disabled():
-        print()
-        for name in room.exercises:
-            of_it = [proof.kind for proof in proofs if proof.exercise == name]
-            counts = {kind: of_it.count(kind) for kind in ("solution", "released", "mistake", "also_right")}
-            slugs = {mistake.slug for mistake in room.mistakes[name]} - {"wrong_result", "raises"}
-            print(
-                f"  {room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, "
-                f"{counts['also_right']} other right answers"
-            )
-            assert counts["solution"] == counts["released"] == 1 and counts["also_right"] >= 2 and len(slugs) >= 3
+    for name in room.exercises:
+        of_it = [proof.kind for proof in proofs if proof.exercise == name]
+        counts = {kind: of_it.count(kind) for kind in ("solution", "released", "mistake", "also_right")}
+        slugs = {mistake.slug for mistake in room.mistakes[name]} - {"wrong_result", "raises"}
+        report(
+            f"{room.name} {name}: {counts['mistake']} mistakes of {len(slugs)} kinds, "
+            f"{counts['also_right']} other right answers"
+        )
+        assert counts["solution"] == counts["released"] == 1 and counts["also_right"] >= 2 and len(slugs) >= 3
 
 
 def test_every_part_is_lost_by_some_mistake(proven):
