@@ -8,10 +8,12 @@ class AmpkitError(Exception):
         ├── PrecisionError    a precision that does not exist, or that is asked for what it does not have
         │   └── DeviceError   a device that is not there, or that cannot compute in this precision
         ├── FakeError         what tensors without data cannot do, here or anywhere
+        ├── OpsError          an op without an autocast policy to tell, or a model that cannot be inspected
         ├── ReportError       a log of step records that cannot be read
         ├── ModelError        a model that cannot be found or made, or inputs for one that cannot
         ├── DataError         data that are not here, or that the model does not take
         ├── CheckpointError   a checkpoint that cannot be written, read, or continued with these options
+        ├── BenchError        a measurement that cannot be made
         ├── LoopError         a training loop, or an option of one, that does not exist
         └── LabError          the course's working copy cannot be made, or JupyterLab cannot be started
 
@@ -32,6 +34,10 @@ class FakeError(AmpkitError, RuntimeError):
     """Something was asked of tensors without data that they cannot tell, here or anywhere."""
 
 
+class OpsError(AmpkitError, ValueError):
+    """An op that has no autocast policy to tell, or a model that cannot be inspected."""
+
+
 class ReportError(AmpkitError, ValueError):
     """A log of step records that cannot be read."""
 
@@ -46,6 +52,10 @@ class DataError(AmpkitError, ValueError):
 
 class CheckpointError(AmpkitError, ValueError):
     """A checkpoint that cannot be written, that cannot be read, or that another run made."""
+
+
+class BenchError(AmpkitError, ValueError):
+    """A measurement that cannot be made: no such suite, or nothing to compare."""
 
 
 class LoopError(AmpkitError, LookupError):
