@@ -1,4 +1,4 @@
-"""The plots of the lessons: gradients over the FP16 range, the scale over time, loss curves, what a first scale costs.
+"""The plots of the lessons: gradients over the formats' ranges, the scale over time, loss curves, what a scale costs.
 
 Each function returns a `Shown`: `.figure` is the matplotlib figure, `.alt` one sentence on what to see in it.
 matplotlib is imported when something is drawn, not before.
@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from ampkit.formats import BF16, E4M3, E5M2, FP16, Format
 from ampkit.show import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Shown, picture, power
 
 SMALLEST = -25  # 2**-25 and below rounds to zero in FP16
@@ -55,6 +56,53 @@ def gradient_histogram(
     panels[-1].set_xlabel("log2 |gradient × scale|")
     figure.suptitle(f"{len(finite):,} nonzero {name}, in the range of FP16", x=0.012, ha="left", fontsize=12)
     return picture(figure, f"Where the {name} fall in FP16: {'; '.join(said)}.")
+
+
+def range_histogram(
+    tensors: Iterable[torch.Tensor], formats: Sequence[Format] = (FP16, BF16, E5M2, E4M3), name: str = "gradients"
+) -> Shown:
+    """A histogram of log2 of the magnitudes, and below it where each format has numbers, with what would get lost.
+
+    tensors: FP32, of any shape; exact zeros and what is not finite are left out. "lost" counts the nonzero values whose
+    nearest number in the format is zero, "overflow" those at or beyond its overflow_at. ValueError if nothing is left.
+    """
+    flat = torch.cat([t.detach().flatten().double().cpu() for t in tensors]).abs()
+    finite = flat[(flat > 0) & flat.isfinite()]
+    if not len(finite):
+        raise ValueError(f"All {name} are zero or not finite, so there is no histogram to draw.")
+    exponents = finite.log2()
+    low = min(-34, math.floor(exponents.min().item()) - 1)
+    high = max(18, math.ceil(exponents.max().item()) + 1)
+    counts = torch.histc(exponents.float(), bins=high - low, min=low, max=high) / len(finite)
+    figure = _figure(2.6 + 0.34 * len(formats))
+    top, rows = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 0.36 * len(formats)))
+    top.bar(range(low, high), counts.tolist(), width=0.86, align="edge", color=BLUE)
+    top.set_ylabel("share of elements")
+    top.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    top.set_title(f"{len(finite):,} nonzero {name}", loc="left")
+    said = []
+    for row, fmt in enumerate(formats):
+        lost = (finite <= fmt.smallest_subnormal / 2).double().mean().item()  # the tie goes to zero, which is even
+        over = (finite >= fmt.overflow_at).double().mean().item()
+        start, normal, end = (math.log2(x) for x in (fmt.smallest_subnormal, fmt.smallest_normal, fmt.max))
+        for left, right, colour, hatch in ((start, normal, ORANGE, "//"), (normal, end, GREEN, "")):
+            left, right = max(left, low), min(right, high)
+            if left < right:
+                rows.barh(row, right - left, left=left, height=0.62, color=colour, hatch=hatch, edgecolor="white")
+        lost_words = f"{lost:.1%} lost" if lost or start > low else ""
+        rows.text(low + 0.4, row, lost_words, va="center", ha="left", fontsize=9)
+        if over or end < high - 8:
+            rows.text(high - 0.4, row, f"{over:.1%} overflow", va="center", ha="right", fontsize=9)
+        said.append(f"{fmt.name} loses {lost:.1%} to zero and {over:.1%} to overflow")
+    rows.set_yticks(range(len(formats)), [fmt.name for fmt in formats])
+    rows.set_ylim(len(formats) - 0.4, -0.6)
+    rows.set_xlim(low, high)
+    rows.set_ylabel("format")
+    rows.set_title("where each format has numbers: subnormal (hatched), normal (plain)", loc="left", fontsize=10)
+    rows.set_xlabel(f"log2 |{name}|")
+    for axis in (top, rows):
+        axis.spines[["top", "right"]].set_visible(False)
+    return picture(figure, f"The {name} against the range of each format: {'; '.join(said)}.")
 
 
 def scale_history(scales: Sequence[float], skipped: Sequence[bool], title: str = "The scale, step by step") -> Shown:
@@ -160,4 +208,4 @@ def _figure(height: float) -> Any:
     return figure
 
 
-__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "scale_history"]
+__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "range_histogram", "scale_history"]

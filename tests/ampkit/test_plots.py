@@ -5,6 +5,7 @@ import torch
 
 pytest.importorskip("matplotlib", reason="requires matplotlib to draw")
 from ampkit import plots
+from ampkit.formats import BF16, E4M3, E5M2, FP16
 
 GRADS = [torch.tensor([0.0, 2.0**-30, 2.0**-20, 2.0**-10, -(2.0**-2)]), torch.tensor([[2.0**-25]])]
 
@@ -12,13 +13,14 @@ GRADS = [torch.tensor([0.0, 2.0**-30, 2.0**-20, 2.0**-10, -(2.0**-2)]), torch.te
 def examples():
     return {
         "histogram": plots.gradient_histogram(GRADS, (1.0, 2.0**16)),
+        "ranges": plots.range_histogram(GRADS),
         "scale": plots.scale_history([4.0, 2.0, 2.0], [True, False, False]),
         "loss": plots.loss_curves({"fp32": [2.0, 1.0], "fp16": [2.0, 1.5]}),
         "cost": plots.init_scale_cost({1.0: (0, 2000), 4.0: (1, 0)}, 2.0),
     }
 
 
-@pytest.mark.parametrize("name", ["histogram", "scale", "loss", "cost"])
+@pytest.mark.parametrize("name", ["histogram", "ranges", "scale", "loss", "cost"])
 def test_a_plot_has_title_axis_labels_and_an_alt_text(name):
     shown = examples()[name]
     axes = shown.figure.axes
@@ -53,9 +55,20 @@ def test_the_zones_agree_with_fp16_at_their_borders():
     assert sum(shares.values()) == pytest.approx(1.0)
 
 
-def test_a_histogram_of_nothing_says_why():
+def test_the_ranges_lose_what_pytorchs_casts_lose():
+    borders = torch.tensor([1.5 * 2.0**-25, 2.0**-25, 2.0**-17, 2.0**-10, 463.0, 65520.0, 1e38])
+    said = plots.range_histogram([borders], (FP16, BF16, E5M2)).alt
+    for fmt in (FP16, BF16, E5M2):
+        cast = borders.to(fmt.dtype).float()
+        lost, over = (cast == 0).double().mean().item(), cast.isinf().double().mean().item()
+        assert f"{fmt.name} loses {lost:.1%} to zero and {over:.1%} to overflow" in said
+    assert "FP8 E4M3 loses 57.1% to zero and 28.6% to overflow" in plots.range_histogram([borders], (E4M3,)).alt
+
+
+@pytest.mark.parametrize("draw", [plots.gradient_histogram, plots.range_histogram])
+def test_a_histogram_of_nothing_says_why(draw):
     with pytest.raises(ValueError, match="zero or not finite"):
-        plots.gradient_histogram([torch.zeros(3)])
+        draw([torch.zeros(3), torch.tensor([float("inf")])])
 
 
 def test_the_scale_history_counts_the_skipped_steps():
