@@ -1,6 +1,9 @@
-"""Instruments to play with in a lesson; each one drives the real PyTorch object and has a static first view."""
+"""Instruments to play with in a lesson; each one drives the real object and has a static first view."""
 
+from ampkit.widgets.bit_flipper import bit_flipper
+from ampkit.widgets.dashboard import dashboard, watch
+from ampkit.widgets.number_line import number_line
 from ampkit.widgets.scaler_lab import ScalerLab
 from ampkit.widgets.scaler_view import scaler_machine
 
-__all__ = ["ScalerLab", "scaler_machine"]
+__all__ = ["ScalerLab", "bit_flipper", "dashboard", "number_line", "scaler_machine", "watch"]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, Live, drawing, power
+from ampkit.widgets import svg
 from ampkit.widgets.scaler_lab import ScalerLab, Update
 
-WIDTH = 740
 STAGES = {"READY": 20, "UNSCALED": 285, "STEPPED": 550}
 MEANS = {
     "READY": "gradients are scaled",
@@ -22,7 +22,7 @@ INVITE = "Run this cell in JupyterLab to drive the scaler: every button makes th
 
 def state_svg(lab: ScalerLab) -> str:
     """The three stages of one optimizer, the calls between them, and the stage it is in now."""
-    parts = [_open(176, state_alt(lab))]
+    parts = [svg.opened(176, state_alt(lab))]
     parts.append(
         f'<defs><marker id="ampkit-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" '
         f'orient="auto-start-reverse"><path d="M0,0 L8,4 L0,8 z" style="fill:{FAINT}"/></marker></defs>'
@@ -30,13 +30,13 @@ def state_svg(lab: ScalerLab) -> str:
     arrow = f'fill="none" style="stroke:{FAINT};stroke-width:1.6" marker-end="url(#ampkit-tip)"'
     parts += [
         f'<path d="M190,88 H281" {arrow}/>',
-        _text(236, 79, "unscale_()", mono=True),
+        svg.text(236, 79, "unscale_()", mono=True),
         f'<path d="M455,88 H546" {arrow}/>',
-        _text(500, 79, "step()", mono=True),
+        svg.text(500, 79, "step()", mono=True),
         f'<path d="M105,60 C105,14 635,14 635,56" {arrow}/>',
-        _text(370, 18, "step() unscales by itself if you did not", mono=False),
+        svg.text(370, 18, "step() unscales by itself if you did not", mono=False),
         f'<path d="M660,120 C660,166 80,166 80,124" {arrow}/>',
-        _text(370, 170, "update() clears the stage, from wherever it is", mono=False),
+        svg.text(370, 170, "update() clears the stage, from wherever it is", mono=False),
     ]
     for name, left in STAGES.items():
         now = name == lab.stage
@@ -46,8 +46,8 @@ def state_svg(lab: ScalerLab) -> str:
             f'style="fill:{fill};stroke:{edge};stroke-width:{3 if now else 1.5}"/>'
         )
         title = f"▶ {name}" if now else name
-        parts.append(_text(left + 85, 86, title, size=16, ink=ink, bold=True))
-        parts.append(_text(left + 85, 107, MEANS[name], size=12, ink=ink))
+        parts.append(svg.text(left + 85, 86, title, size=16, ink=ink, bold=True))
+        parts.append(svg.text(left + 85, 107, MEANS[name], size=12, ink=ink))
     return "".join(parts) + "</svg>"
 
 
@@ -65,7 +65,7 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
     levels = [math.log2(u.scale) if u.scale > 0 else -149.0 for u in shown]
     low = math.floor(min([*levels, math.log2(start)])) - 1
     high = math.ceil(max([*levels, math.log2(start)])) + 1
-    left, top, wide, tall = 70, 12, WIDTH - 90, 92
+    left, top, wide, tall = 70, 12, svg.WIDTH - 90, 92
 
     def x(count: int) -> float:
         return left + wide * count / max(len(shown), 20)
@@ -73,10 +73,10 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
     def y(level: float) -> float:
         return top + tall * (high - level) / (high - low)
 
-    parts = [_open(150, chart_alt(updates, init_scale))]
+    parts = [svg.opened(150, chart_alt(updates, init_scale))]
     for level in sorted({low, (low + high) // 2, high}):
         parts.append(f'<path d="M{left},{y(level):.1f} H{left + wide}" style="stroke:{RULE};stroke-width:0.6"/>')
-        parts.append(_text(left - 8, y(level) + 4, power(2.0**level), size=11, anchor="end", ink=FAINT))
+        parts.append(svg.text(left - 8, y(level) + 4, power(2.0**level), size=11, anchor="end", ink=FAINT))
     path, before = f"M{x(0):.1f},{y(math.log2(start)):.1f}", math.log2(start)
     for count, level in enumerate(levels, 1):
         path += f" H{x(count):.1f} V{y(level):.1f}" if level != before else f" H{x(count):.1f}"
@@ -85,17 +85,18 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
     before = math.log2(start)
     for count, (update, level) in enumerate(zip(shown, levels, strict=True), 1):
         if update.skipped:
-            parts.append(_cross(x(count), y(level)))
+            parts.append(svg.cross(x(count), y(level)))
         elif level > before:
             a, b = x(count), y(level)
             parts.append(f'<path d="M{a - 5:.1f},{b + 5:.1f} h10 l-5,-9 z" style="fill:{GREEN}"/>')
         before = level
     parts.append(
-        _cross(left + 190, 140 - 4) + _text(left + 202, 140, "step skipped, scale halved", size=11, anchor="start")
+        svg.cross(left + 190, 140 - 4)
+        + svg.text(left + 202, 140, "step skipped, scale halved", size=11, anchor="start")
     )
     parts.append(f'<path d="M{left + 395},140 h10 l-5,-9 z" style="fill:{GREEN}"/>')
-    parts.append(_text(left + 412, 140, "scale doubled", size=11, anchor="start"))
-    parts.append(_text(left, 140, "scale (log2), updates →", size=11, anchor="start", ink=FAINT))
+    parts.append(svg.text(left + 412, 140, "scale doubled", size=11, anchor="start"))
+    parts.append(svg.text(left, 140, "scale (log2), updates →", size=11, anchor="start", ink=FAINT))
     return "".join(parts) + "</svg>"
 
 
@@ -148,7 +149,7 @@ def message_html(lab: ScalerLab) -> str:
     line += f'<div style="color:{FAINT};font-size:0.9em">before: {html.escape(before or "nothing")}</div>'
     return (
         f'<div role="status" aria-live="polite" style="border-left:5px solid {colour};padding:0.4em 0.8em;color:{INK};'
-        f'max-width:{WIDTH}px;min-height:4.6em;line-height:1.45">{line}</div>'
+        f'max-width:{svg.WIDTH}px;min-height:4.6em;line-height:1.45">{line}</div>'
     )
 
 
@@ -251,38 +252,4 @@ def _controls(lab: ScalerLab) -> Any:
             widgets.Box(many, layout=wrap),
         ],
         layout=widgets.Layout(max_width="800px", padding="4px"),
-    )
-
-
-def _open(height: int, alt: str) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-label="{html.escape(alt)}" style="max-width:100%;font-family:system-ui,sans-serif">'
-        f'<title>{html.escape(alt)}</title><rect width="{WIDTH}" height="{height}" rx="8" style="fill:{PAPER}"/>'
-    )
-
-
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: float = 13,
-    anchor: str = "middle",
-    ink: str = INK,
-    bold: bool = False,
-    mono: bool = False,
-) -> str:
-    family = f"font-family:{MONO};" if mono else ""
-    weight = "font-weight:700;" if bold else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill:{ink};font-size:{size}px;{family}{weight}">'
-        f"{html.escape(words)}</text>"
-    )
-
-
-def _cross(x: float, y: float) -> str:
-    return (
-        f'<path d="M{x - 5:.1f},{y - 5:.1f} l10,10 m0,-10 l-10,10" fill="none" '
-        f'style="stroke:{VERMILLION};stroke-width:2.6"/>'
     )
