@@ -7,6 +7,8 @@ that are in every build of PyTorch, also where there is no GPU. What runs here i
 
 import copy
 import functools
+import heapq
+import itertools
 import os
 import subprocess
 import sys
@@ -134,7 +136,7 @@ def fake_cuda(dtype: torch.dtype | None, device_type: str = "cuda") -> Iterator[
         yield FakeDevice(device_type, dtype, mode, device_type == "cpu" or _has_cuda_kernels())
 
 
-def fake_backward(loss: Tensor, gradient: Tensor | None = None) -> None:
+def fake_backward(loss: Tensor, gradient: Tensor | None = None, *, after: Callable[[Any], None] | None = None) -> None:
     """`loss.backward()` for a loss on fake CUDA: fills `.grad` of the leaves, whose dtype and shape are PyTorch's own.
 
     Where there is no GPU, autograd's engine cannot start a thread for it and loss.backward() raises RuntimeError
@@ -143,7 +145,8 @@ def fake_backward(loss: Tensor, gradient: Tensor | None = None) -> None:
     that meet are added, cast to the dtype and summed to the shape that the node expects).
 
     loss is a scalar, or gradient has its shape and dtype. As in loss.backward(), gradients add to those already there.
-    Hooks of tensors and nodes are not run, and the graph is kept until the last reference to it goes.
+    Hooks of tensors and nodes are not run, and the graph is kept until the last reference to it goes. after(node) is
+    called when a node has run and its gradients have gone on: who has packed what that node saved can let go of it.
     Raises FakeError if loss is not fake or has no graph. Source: torch/csrc/autograd/engine.cpp, evaluate_function.
     """
     if not isinstance(loss, FakeTensor):
@@ -158,26 +161,47 @@ def fake_backward(loss: Tensor, gradient: Tensor | None = None) -> None:
     waiting = _edges_into(loss.grad_fn)
     with loss.fake_mode, torch.no_grad(), torch.autocast(loss.device.type, enabled=False):
         arrived = {loss.grad_fn: {loss.output_nr: torch.ones_like(loss) if gradient is None else gradient}}
-        ready = [loss.grad_fn]
+        gradient = None  # a gradient lives until its node has run, here as in the engine
+        order = itertools.count()
+        ready = [(0, next(order), loss.grad_fn)]
         while ready:
-            node = ready.pop()
-            gradients = arrived.pop(node, {})
-            outputs: tuple[Tensor | None, ...] = (None,) * len(node.next_functions)
-            if gradients and hasattr(node, "variable"):
-                leaf, new = node.variable, gradients[0]
-                leaf.grad = new if leaf.grad is None else leaf.grad + new
-            elif gradients:
-                outputs = _call(node, [gradients.get(number) for number in range(len(node._input_metadata))])
-            for (following, number), output in zip(node.next_functions, outputs, strict=False):
+            node = heapq.heappop(ready)[-1]
+            _run(node, arrived)
+            for following, _ in node.next_functions:
                 if following is None:
                     continue
-                if output is not None:
-                    output = _fitted(output, following._input_metadata[number])
-                    there = arrived.setdefault(following, {})
-                    there[number] = output if number not in there else there[number] + output
                 waiting[following] -= 1
-                if waiting[following] == 0:
-                    ready.append(following)
+                if waiting[following] == 0:  # the node made last runs first; AccumulateGrad before all others
+                    heapq.heappush(ready, (-following._sequence_nr(), next(order), following))
+            if after is not None:
+                after(node)
+
+
+def _run(node: Any, arrived: dict[Any, dict[int, Tensor]]) -> None:
+    """Call the node with the gradients that have arrived at it, and bring its own to the nodes that follow."""
+    gradients = arrived.pop(node, {})
+    if not gradients:
+        return
+    if hasattr(node, "variable"):
+        _accumulate(node.variable, gradients[0])
+        return
+    outputs = _call(node, [gradients.get(number) for number in range(len(node._input_metadata))])
+    for (following, number), output in zip(node.next_functions, outputs, strict=False):
+        if following is None or output is None:
+            continue
+        output = _fitted(output, following._input_metadata[number])
+        there = arrived.setdefault(following, {})
+        there[number] = output if number not in there else there[number] + output
+
+
+def _accumulate(leaf: Tensor, new: Tensor) -> None:
+    """As AccumulateGrad: in place into a gradient that is there, else the new one itself, or a copy if it is shared."""
+    if leaf.grad is not None:
+        leaf.grad += new
+    elif any(stride == 0 and size > 1 for stride, size in zip(new.stride(), new.shape, strict=True)):
+        leaf.grad = new.clone(memory_format=torch.contiguous_format)
+    else:
+        leaf.grad = new.detach()
 
 
 def _plain_tensors(model: nn.Module) -> list[Tensor]:

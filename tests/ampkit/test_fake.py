@@ -1,6 +1,7 @@
 """Fake CUDA casts as CUDA does, leaves nothing behind, and says what it cannot tell."""
 
 import doctest
+import functools
 import subprocess
 import sys
 import warnings
@@ -221,7 +222,49 @@ def test_fake_gradients_add_up_over_two_backward_passes():
         fake_backward(model(fake.empty(2, 4)).float().sum())
         first = model.weight.grad
         fake_backward(model(fake.empty(2, 4)).sum(), fake.empty(dtype=torch.float32))
-        assert model.weight.grad is not first and model.weight.grad.shape == (4, 4)
+        assert model.weight.grad is first and first.shape == (4, 4)  # in place, as the engine adds
+
+
+@needs_cuda_build
+def test_fake_backward_runs_the_nodes_in_the_engines_order_and_tells_of_each():
+    def order(model, inputs, backward, watch):
+        ran = []
+        loss = model(inputs).float().square().sum()
+        nodes = watch(loss, ran)
+        backward(loss, ran)
+        return [name for name in ran if name in {type(node).__name__ for node in nodes}]
+
+    def graph(loss, _):
+        found = [loss.grad_fn]
+        for node in found:
+            found += [n for n, _ in node.next_functions if n is not None and n not in found]
+        return [node for node in found if not hasattr(node, "variable")]
+
+    def hooked(loss, ran):
+        nodes = graph(loss, ran)
+        for node in nodes:
+            node.register_hook(functools.partial(lambda name, *_: ran.append(name), type(node).__name__))
+        return nodes
+
+    class TwoPaths(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            return torch.sigmoid(self.a(x)) * torch.tanh(self.b(x)) + self.a(x).relu()
+
+    real = order(TwoPaths(), torch.ones(2, 4), lambda loss, _: loss.backward(), hooked)
+    with fake_cuda(None) as fake:
+        model = fake.module(TwoPaths())
+        told = order(
+            model,
+            fake.empty(2, 4),
+            lambda loss, ran: fake_backward(loss, after=lambda node: ran.append(type(node).__name__)),
+            graph,
+        )
+    assert len(real) >= 8
+    assert told == real
 
 
 def test_fake_backward_says_what_it_is_not_for():
