@@ -7,6 +7,7 @@ import importlib
 
 _HOME = {
     "AmpkitError": "errors",
+    "BenchError": "errors",
     "CheckpointError": "errors",
     "DataError": "errors",
     "DeviceError": "errors",
@@ -25,6 +26,7 @@ _HOME = {
 }
 __all__ = [
     "AmpkitError",
+    "BenchError",
     "CheckpointError",
     "DataError",
     "DeviceError",

@@ -27,19 +27,29 @@ def _errors_as_messages():
 
 @app.command()
 def train(
-    loop: Annotated[str, typer.Argument(help="fp32, bf16, fp16_no_scaler, fp16 or clipped", metavar="LOOP")],
+    loop: Annotated[str, typer.Argument(help="one of the files in ampkit/loops, for example fp16", metavar="LOOP")],
+    model: Annotated[str, typer.Option(help="a name, package.module:callable or file.py:callable")] = "mlp",
+    data: Annotated[str | None, typer.Option(help="digits, text, cifar10, synthetic  [default: what fits]")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="where torchvision's cifar10 is", metavar="FOLDER")] = None,
+    input: Annotated[str | None, typer.Option(help="for a model of your own: f32[64,3,32,32]", metavar="SPEC")] = None,
     device: Annotated[str | None, typer.Option(help="cuda or cpu  [default: cuda if there is one]")] = None,
     steps: Annotated[int, typer.Option(min=1, help="training steps")] = 300,
-    batch_size: Annotated[int, typer.Option(min=1, max=1400, help="images a step, of 1400")] = 128,
-    seed: Annotated[int, typer.Option(min=0, help="of the weights and of the order of the images")] = 0,
-    lr: Annotated[float, typer.Option(help="learning rate for a loss of weight 1")] = 0.1,
-    loss_weight: Annotated[float, typer.Option(help="what the loss is multiplied by", show_default="2**-20")] = 2.0
-    ** -20,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="examples a batch  [default: the model's]")] = None,
+    accumulate: Annotated[int | None, typer.Option(min=1, help="batches a step, where a loop accumulates")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="of the weights and of the order of the data")] = 0,
+    lr: Annotated[float | None, typer.Option(help="for a loss of weight 1  [default: the model's]")] = None,
+    loss_weight: Annotated[
+        float | None, typer.Option(help="what the loss is multiplied by  [default: 2**-20 on the digits, else 1]")
+    ] = None,
     init_scale: Annotated[float | None, typer.Option(help="first scale of the GradScaler  [default: 65536]")] = None,
     max_norm: Annotated[float | None, typer.Option(help="clip to this, for a loss of weight 1  [default: 1]")] = None,
+    precision: Annotated[str | None, typer.Option(help="of the loop complete: fp32, bf16-mixed, …")] = None,
+    backend: Annotated[str | None, typer.Option(help="of torch.compile  [default: inductor]")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="save here, and go on from here", metavar="FILE")] = None,
+    save_every: Annotated[int, typer.Option(min=1, help="steps from one checkpoint to the next")] = 100,
     log: Annotated[Path | None, typer.Option(help="write a record for each step", metavar="FILE.jsonl")] = None,
 ) -> None:
-    """Train a small model on the digits with one of the loops in ampkit/loops."""
+    """Train a model with one of the loops in ampkit/loops: a small one on the digits, if nothing else is asked for."""
     with _errors_as_messages():
         from ampkit.loops import rung
 
@@ -48,23 +58,52 @@ def train(
         for option, value in numbers.items():
             if value is not None and not 0 < value < float("inf"):
                 raise LoopError(f"{option} must be a finite number greater than 0, and is {value:g}.")
-        if log is not None and not log.absolute().parent.is_dir():
-            raise LoopError(f"--log {log}: there is no folder {log.absolute().parent} to write it to. Make it first.")
+        for option, path in {"--log": log, "--checkpoint": checkpoint}.items():
+            if path is not None and not path.absolute().parent.is_dir():
+                folder = path.absolute().parent
+                raise LoopError(f"{option} {path}: there is no folder {folder} to write it to. Make it first.")
 
         from ampkit.loops.run import run
 
         run(
             loop,
+            model=model,
+            data_name=data,
+            data_dir=data_dir,
+            input=input,
             device=device,
             steps=steps,
             batch_size=batch_size,
+            accumulate=accumulate,
             seed=seed,
             lr=lr,
             loss_weight=loss_weight,
             init_scale=init_scale,
             max_norm=max_norm,
+            precision=precision,
+            backend=backend,
+            checkpoint=checkpoint,
+            save_every=save_every,
             log=log,
         )
+
+
+@app.command()
+def bench(
+    suite: Annotated[str | None, typer.Option(help="quick (a CPU, a minute) or headline (a CUDA GPU)")] = None,
+    model: Annotated[str | None, typer.Option(help="one model instead of a suite", metavar="MODEL")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="with --model or --overhead: samples a step")] = 32,
+    device: Annotated[str | None, typer.Option(help="with --model or --overhead: cuda or cpu")] = None,
+    compiled: Annotated[bool, typer.Option("--compiled", help="with --model: torch.compile as well")] = False,
+    overhead: Annotated[bool, typer.Option("--overhead", help="our loop against others' instead")] = False,
+    json: Annotated[Path | None, typer.Option(help="write the result, with its stamp", metavar="FILE")] = None,
+    plot: Annotated[Path | None, typer.Option(help="draw the result", metavar="FILE.png")] = None,
+) -> None:
+    """Measure what mixed precision buys: speed, memory and what was learnt, in FP32, TF32 and AMP."""
+    with _errors_as_messages():
+        from ampkit.bench.command import run
+
+        run(suite, model, batch_size, device, compiled, overhead, json, plot)
 
 
 @app.command()

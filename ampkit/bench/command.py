@@ -1,0 +1,73 @@
+"""What `ampkit bench` does: choose, measure with progress, print, write."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ampkit.bench.measure import run as measure
+from ampkit.bench.measure import table
+from ampkit.bench.overhead import overhead as measure_overhead
+from ampkit.bench.overhead import overhead_table
+from ampkit.bench.suites import own_suite, suite
+from ampkit.errors import BenchError
+from ampkit.precision import default_device
+
+
+def run(
+    name: str | None,
+    model: str | None,
+    batch_size: int,
+    device: str | None,
+    compiled: bool,
+    overhead: bool,
+    to_json: Path | None,
+    to_plot: Path | None,
+) -> None:
+    """Measure, print the table, write the files. Raises BenchError for options that do not go together."""
+    if name and (model or overhead):
+        raise BenchError("--suite goes with neither --model nor --overhead: a suite says its models itself.")
+    if overhead and to_plot:
+        raise BenchError("--overhead has a table and no plot. Leave --plot out.")
+    if device and not (model or overhead):
+        raise BenchError("--device goes with --model and --overhead; a suite says its device itself.")
+    for path in (to_json, to_plot):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise BenchError(f"There is no folder {path.absolute().parent} to write {path.name} to. Make it first.")
+    if overhead:
+        device = device or default_device()
+        model = model or ("bert_base" if device == "cuda" else "bert_tiny")
+        result = measure_overhead(device, model, batch_size, say=_say)
+        print(overhead_table(result))
+    else:
+        device = device or default_device()
+        chosen = (
+            own_suite(model, batch_size, device, compiled=compiled)
+            if model
+            else suite(name or ("headline" if device == "cuda" else "quick"))
+        )
+        result = measure(chosen, say=_say)
+        print(table(result))
+    if to_json is not None:
+        write(result, to_json)
+    if to_plot is not None:
+        from ampkit.bench.picture import plot
+
+        to_plot.write_bytes(plot(result).png)
+
+
+def _say(words: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
+    else:
+        print(words, file=sys.stderr, flush=True)
+
+
+def write(result: dict[str, Any], path: Path) -> None:
+    """Write the JSON beside its place and move it there, so that a run that is stopped leaves no half of a file."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    beside.replace(path)
