@@ -17,6 +17,14 @@ def report(record_property):
     return lambda *lines: [record_property("report", str(line)) for line in lines]
 
 
+def pytest_ignore_collect(collection_path, config):
+    """`-m gpu` runs where torch is and Jupyter is not: a file without such a test is not even imported."""
+    if config.option.markexpr != "gpu":
+        return None
+    files = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+    return not any("mark.gpu" in file.read_text(encoding="utf-8") for file in files) or None
+
+
 def pytest_terminal_summary(terminalreporter):
     lines = [
         value
