@@ -105,6 +105,47 @@ def range_histogram(
     return picture(figure, f"The {name} against the range of each format: {'; '.join(said)}.")
 
 
+def rounding_error(formats: Sequence[Format] = (FP16, BF16, E5M2, E4M3), low: int = -32, high: int = 18) -> Shown:
+    """The largest relative error that PyTorch's cast makes, for numbers of each size from 2**low to 2**high.
+
+    Of each binade 8191 evenly spaced FP32 numbers are cast. A line is at 100 % where every number becomes zero, and ends
+    where numbers overflow. ValueError for a format that PyTorch has no dtype for (TF32).
+    """
+    if any(fmt.dtype is None for fmt in formats):
+        raise ValueError("Only formats with a dtype in PyTorch can be cast to: leave TF32 out.")
+    exponents = torch.arange(low, high).double()
+    numbers = (exponents.exp2()[:, None] * torch.linspace(1, 2, 8192).double()[:-1]).float()
+    figure = _figure(3.3)
+    axis = _axis(figure)
+    said = []
+    for fmt, (colour, dash, width) in zip(formats, LINES, strict=False):
+        back = numbers.to(fmt.dtype).float()
+        error = ((back - numbers) / numbers).abs().amax(1).double()
+        ends = (numbers >= fmt.overflow_at).any(
+            1
+        )  # E4M3 saturates there in newer PyTorch; it is an overflow all the same
+        axis.plot(
+            (exponents[~ends] + 0.5).tolist(),
+            error[~ends].tolist(),
+            dash,
+            color=colour,
+            linewidth=width,
+            label=fmt.name,
+        )
+        said.append(f"{error[~ends].min().item():.2g} ({fmt.name})")
+    axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
+    axis.set_xlabel("log2 |number|")
+    axis.set_ylabel("largest relative error (log axis)")
+    axis.set_title("What a cast from FP32 costs, by the size of the number", loc="left")
+    axis.legend(frameon=False, loc="lower left")
+    return picture(
+        figure,
+        f"Each error is flat at its best, {', '.join(said)}, doubles with every step down through the subnormals, "
+        "reaches 100% where all becomes zero, and ends on the right at overflow.",
+    )
+
+
 def scale_history(scales: Sequence[float], skipped: Sequence[bool], title: str = "The scale, step by step") -> Shown:
     """The scale in use at each step on a log2 axis, with a cross at each step that was skipped."""
     figure = _figure(2.7)
@@ -208,4 +249,4 @@ def _figure(height: float) -> Any:
     return figure
 
 
-__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "range_histogram", "scale_history"]
+__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "range_histogram", "rounding_error", "scale_history"]

@@ -1,11 +1,13 @@
 """Every plot has a title, units and an alt text that says true numbers."""
 
+import math
+
 import pytest
 import torch
 
 pytest.importorskip("matplotlib", reason="requires matplotlib to draw")
 from ampkit import plots
-from ampkit.formats import BF16, E4M3, E5M2, FP16
+from ampkit.formats import BF16, E4M3, E5M2, FP16, TF32
 
 GRADS = [torch.tensor([0.0, 2.0**-30, 2.0**-20, 2.0**-10, -(2.0**-2)]), torch.tensor([[2.0**-25]])]
 
@@ -14,13 +16,14 @@ def examples():
     return {
         "histogram": plots.gradient_histogram(GRADS, (1.0, 2.0**16)),
         "ranges": plots.range_histogram(GRADS),
+        "rounding": plots.rounding_error(),
         "scale": plots.scale_history([4.0, 2.0, 2.0], [True, False, False]),
         "loss": plots.loss_curves({"fp32": [2.0, 1.0], "fp16": [2.0, 1.5]}),
         "cost": plots.init_scale_cost({1.0: (0, 2000), 4.0: (1, 0)}, 2.0),
     }
 
 
-@pytest.mark.parametrize("name", ["histogram", "ranges", "scale", "loss", "cost"])
+@pytest.mark.parametrize("name", ["histogram", "ranges", "rounding", "scale", "loss", "cost"])
 def test_a_plot_has_title_axis_labels_and_an_alt_text(name):
     shown = examples()[name]
     axes = shown.figure.axes
@@ -63,6 +66,22 @@ def test_the_ranges_lose_what_pytorchs_casts_lose():
         lost, over = (cast == 0).double().mean().item(), cast.isinf().double().mean().item()
         assert f"{fmt.name} loses {lost:.1%} to zero and {over:.1%} to overflow" in said
     assert "FP8 E4M3 loses 57.1% to zero and 28.6% to overflow" in plots.range_histogram([borders], (E4M3,)).alt
+
+
+def test_the_rounding_error_is_half_an_eps_until_the_subnormals_and_then_grows():
+    axis = plots.rounding_error((FP16, BF16)).figure.axes[0]
+    for fmt, line in zip((FP16, BF16), axis.get_lines(), strict=True):
+        error = dict(zip((round(x - 0.5) for x in line.get_xdata()), line.get_ydata(), strict=True))
+        flat = [error[place] for place in error if place >= math.log2(fmt.smallest_normal)]
+        assert max(flat) <= fmt.eps / 2 < 1.1 * min(flat)
+    half = dict(zip(axis.get_lines()[0].get_xdata(), axis.get_lines()[0].get_ydata(), strict=True))
+    assert half[-27.5] == 1.0 and max(half) == 14.5
+    assert 1.7 < half[-18.5] / half[-17.5] < 2.3
+
+
+def test_tf32_cannot_be_cast_to_and_that_is_said():
+    with pytest.raises(ValueError, match="leave TF32 out"):
+        plots.rounding_error((TF32,))
 
 
 @pytest.mark.parametrize("draw", [plots.gradient_histogram, plots.range_histogram])
