@@ -12,19 +12,32 @@ __all__ = ["LADDER", "Rung", "diff", "rung", "source"]
 
 @dataclass(frozen=True)
 class Rung:
-    """One loop: its file's name, the precision that it trains in, and the loop that it is a small diff away from."""
+    """One loop: its file's name, the precision that it trains in, and the loop that it is a small diff away from.
+
+    `complete` trains in any precision; its own is what it trains in unless it is told another.
+    scheduled: the learning rate of a step depends on how many steps there are to be.
+    """
 
     name: str
     precision: str
     neighbour: str | None
+    scheduled: bool = False
 
 
 LADDER = (
     Rung("fp32", "fp32", None),
+    Rung("tf32", "tf32", "fp32"),
     Rung("bf16", "bf16-mixed", "fp32"),
     Rung("fp16_no_scaler", "fp16-mixed", "bf16"),
     Rung("fp16", "fp16-mixed", "fp16_no_scaler"),
     Rung("clipped", "fp16-mixed", "fp16"),
+    Rung("accumulated", "fp16-mixed", "clipped"),
+    Rung("scheduled", "fp16-mixed", "clipped", scheduled=True),
+    Rung("resumable", "fp16-mixed", "scheduled", scheduled=True),
+    Rung("ddp", "fp16-mixed", "accumulated"),
+    Rung("compiled", "fp16-mixed", "fp16"),
+    Rung("explicit_casts", "bf16-mixed", "bf16"),
+    Rung("complete", "fp16-mixed", "resumable", scheduled=True),
 )
 
 

@@ -5,31 +5,36 @@ BF16 has the exponent of FP32, so no gradient that FP32 can hold underflows, and
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ampkit.checkpoint import from_scratch
 from ampkit.report import StepReport, peak_bytes
 
 
 def train(
     model: nn.Module,
-    batches: Iterable[tuple[Tensor, Tensor]],
+    batches: Iterator[tuple[Tensor, Tensor]],
     *,
     device: str,
+    steps: int,
     lr: float,
+    loss_fn: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
     loss_weight: float = 1.0,
+    restore: Callable[..., int] = from_scratch,
 ) -> Iterator[StepReport]:
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    first = restore(model=model, optimizer=optimizer)  # 0, or where a checkpoint goes on
     model.train()
-    for step, (images, labels) in enumerate(batches):
+    for step in range(first, steps):
         start = time.perf_counter()
-        images, labels = images.to(device), labels.to(device)
+        inputs, targets = (tensor.to(device) for tensor in next(batches))
 
         with torch.autocast(device, dtype=torch.bfloat16):  # 1 forward
-            loss = loss_weight * F.cross_entropy(model(images).float(), labels)
+            loss = loss_weight * loss_fn(model(inputs).float(), targets)
         loss.backward()  # 2 backward
         grad_norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
         optimizer.step()  # 4 step
@@ -41,7 +46,7 @@ def train(
             grad_norm=grad_norm.item(),  # CPU-GPU sync
             scale=None,
             skipped=False,
-            samples=len(images),
+            samples=len(targets),
             seconds=time.perf_counter() - start,
             peak_bytes=peak_bytes(device),
         )

@@ -25,7 +25,7 @@ class Entry:
     vocabulary  how many tokens there are, and length, how many make an example; None for images
     classes     how many logits there are to an example, or to each token of it where each_token is set
     data        the data sets of ampkit.data that fit it
-    lr          a learning rate at which SGD with momentum 0.9 trains it from scratch
+    lr          a learning rate at which SGD with momentum 0.9 trains it from scratch, at this batch_size
     """
 
     name: str
@@ -34,6 +34,7 @@ class Entry:
     classes: int
     data: tuple[str, ...]
     lr: float
+    batch_size: int
     image: tuple[int, int, int] | None = None
     vocabulary: int | None = None
     length: int | None = None
@@ -65,10 +66,12 @@ def _gpt_tiny() -> nn.Module:
 
 
 _ENTRIES = (
-    Entry("mlp", "6 linear layers with tanh, for the digits", mlp, 10, ("digits", "synthetic"), 0.1, (1, 8, 8)),
-    Entry("cnn", "2 convolutions with BatchNorm, for the digits", cnn, 10, ("digits", "synthetic"), 0.1, (1, 8, 8)),
-    Entry("resnet18", "torchvision's", _resnet18, 1000, ("cifar10", "synthetic"), 0.05, (3, 224, 224)),
-    Entry("resnet50", "torchvision's", _resnet50, 1000, ("cifar10", "synthetic"), 0.05, (3, 224, 224)),
+    Entry("mlp", "6 linear layers with tanh, for the digits", mlp, 10, ("digits", "synthetic"), 0.1, 128, (1, 8, 8)),
+    Entry(
+        "cnn", "2 convolutions with BatchNorm, for the digits", cnn, 10, ("digits", "synthetic"), 0.1, 128, (1, 8, 8)
+    ),
+    Entry("resnet18", "torchvision's", _resnet18, 1000, ("cifar10", "synthetic"), 0.05, 64, (3, 224, 224)),
+    Entry("resnet50", "torchvision's", _resnet50, 1000, ("cifar10", "synthetic"), 0.05, 64, (3, 224, 224)),
     Entry(
         name="bert_base",
         about="an encoder of BERT-base's size with a classification head",
@@ -76,6 +79,7 @@ _ENTRIES = (
         classes=2,
         data=("text", "synthetic"),
         lr=0.01,
+        batch_size=16,
         vocabulary=30522,
         length=128,
     ),
@@ -86,6 +90,7 @@ _ENTRIES = (
         classes=2,
         data=("text", "synthetic"),
         lr=0.05,
+        batch_size=32,
         vocabulary=256,
         length=64,
     ),
@@ -96,6 +101,7 @@ _ENTRIES = (
         classes=50257,
         data=("text", "synthetic"),
         lr=0.05,
+        batch_size=4,
         vocabulary=50257,
         length=1024,
         each_token=True,
@@ -107,6 +113,7 @@ _ENTRIES = (
         classes=256,
         data=("text", "synthetic"),
         lr=0.2,
+        batch_size=32,
         vocabulary=256,
         length=64,
         each_token=True,

@@ -2,19 +2,37 @@
 
 import ast
 import math
-from itertools import islice, pairwise
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
 
-from ampkit import LoopError, data, models
+from ampkit import DeviceError, LoopError, PrecisionError, loops, models
+from ampkit.data import Dataset, batches, digits
 from ampkit.loops import LADDER, diff, rung, source
 from ampkit.loops.run import accuracy, reports
 
 NAMES = [rung.name for rung in LADDER]
-SCALED = ["fp16", "clipped"]
+SCALED = ["fp16", "clipped", "accumulated", "scheduled", "resumable", "ddp", "compiled", "complete"]
+HERE = [name for name in NAMES if name != "tf32"]  # what a CPU can compute
+SMALL_LOSS = ["fp16", "clipped", "accumulated", "scheduled", "resumable", "ddp", "compiled"]  # have a loss_weight
 # Lines that a learner must change to get from the neighbour to this rung: removed and added ones, counted as in a diff.
-CHANGED = {"bf16": 3, "fp16_no_scaler": 2, "fp16": 13, "clipped": 3}
+CHANGED = {
+    "tf32": 4,
+    "bf16": 3,
+    "fp16_no_scaler": 2,
+    "fp16": 15,
+    "clipped": 3,
+    "accumulated": 21,
+    "scheduled": 11,
+    "resumable": 38,
+    "ddp": 27,
+    "compiled": 9,
+    "explicit_casts": 7,
+    "complete": 32,
+}
+ORDER = ["fp32", *CHANGED]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -35,11 +53,29 @@ def trained(name, *, steps=120, model=None, **options):
 # The ladder
 
 
-def test_the_ladder_has_five_rungs_and_each_is_a_file_that_leads_back_to_fp32():
-    assert NAMES == ["fp32", "bf16", "fp16_no_scaler", "fp16", "clipped"]
-    assert [rung.neighbour for rung in LADDER] == [None, *NAMES[:-1]]
+def test_the_ladder_has_thirteen_rungs_and_each_is_a_file_that_leads_back_to_fp32():
+    assert NAMES == ORDER and len(NAMES) == 13
+    files = {path.stem for path in Path(loops.__file__).parent.glob("*.py")}
+    assert files == {*NAMES, "__init__", "run"}
+    assert LADDER[0].neighbour is None
+    for place, step in enumerate(LADDER[1:], start=1):
+        assert step.neighbour in NAMES[:place]
     for name in NAMES:
         assert source(name).startswith(f'"""{name}: ')
+
+
+def test_the_loops_are_flat():
+    """One function, one page: no class, no callback, no **kwargs; a with or a for at most four deep."""
+    looked = 0
+    for name in NAMES:
+        tree = ast.parse(source(name))
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        assert [node.name for node in functions if node.name != "forward"] == ["train"]
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        assert not any(node.args.kwarg or node.args.vararg for node in functions)
+        assert len(source(name).splitlines()) <= 115
+        looked += 1
+    assert looked == 13
 
 
 def test_each_rung_is_a_few_lines_away_from_its_neighbour():
@@ -75,7 +111,7 @@ def test_the_amp_lines_are_literal_and_numbered_in_their_order(name):
 
 
 def test_a_loop_that_does_not_exist_is_an_error_with_the_closest_name():
-    with pytest.raises(LoopError, match=r"'fp61'.*Did you mean fp16\?.*fp32, bf16, fp16_no_scaler, fp16, clipped"):
+    with pytest.raises(LoopError, match=r"'fp61'.*Did you mean fp16\?.*fp32, tf32, bf16, fp16_no_scaler, fp16, clipped"):
         rung("fp61")
 
 
@@ -190,28 +226,3 @@ def test_the_loop_does_on_a_gpu_what_it_does_on_the_cpu(name):
         assert all(record.grad_norm == 0 for record in records)
     else:
         assert records[-1].loss < records[0].loss / 4
-
-
-# The data
-
-
-def test_the_digits_are_standardised_fp32_images_with_a_test_split_held_out():
-    digits = data.digits()
-    assert digits.train_images.shape == (1400, 1, 8, 8) and digits.test_images.shape == (397, 1, 8, 8)
-    assert digits.train_images.dtype is torch.float32 and digits.train_labels.dtype is torch.int64
-    assert abs(digits.train_images.mean().item()) < 1e-5
-    assert digits.train_images.std().item() == pytest.approx(1, abs=1e-5)
-    assert set(digits.test_labels.tolist()) == set(range(10))
-
-
-def test_an_epoch_of_batches_has_each_image_once_in_an_order_that_the_seed_decides():
-    images, labels = torch.arange(12.0).reshape(12, 1, 1, 1), torch.arange(12)
-
-    def order(seed, epochs=1):
-        return torch.cat([y for _, y in islice(data.batches(images, labels, 4, seed=seed), 3 * epochs)])
-
-    assert sorted(order(0).tolist()) == list(range(12))
-    assert torch.equal(order(0), order(0)) and not torch.equal(order(0), order(1))
-    assert not torch.equal(order(0, epochs=2)[:12], order(0, epochs=2)[12:])
-    with pytest.raises(ValueError, match="between 1 and the number of images, 12"):
-        data.batches(images, labels, 13)
