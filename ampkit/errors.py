@@ -14,6 +14,10 @@ class AmpkitError(Exception):
         ├── DataError         data that are not here, or that the model does not take
         ├── CheckpointError   a checkpoint that cannot be written, read, or continued with these options
         ├── BenchError        a measurement that cannot be made
+        ├── LedgerError       a training step whose memory cannot be counted, or a plan that makes no sense
+        ├── LayerError        a change of a layer's precision that its weights or the model do not allow
+        ├── LowVramError      a way to save memory that this model, this machine or these numbers do not allow
+        ├── DoctorError       a model that cannot be examined, for a reason that is not its precision
         ├── LoopError         a training loop, or an option of one, that does not exist
         └── LabError          the course's working copy cannot be made, or JupyterLab cannot be started
 
@@ -58,6 +62,18 @@ class BenchError(AmpkitError, ValueError):
     """A measurement that cannot be made: no such suite, or nothing to compare."""
 
 
+class LedgerError(AmpkitError, ValueError):
+    """A training step whose memory cannot be counted, or a plan that makes no sense."""
+
+
+class LayerError(AmpkitError, ValueError):
+    """A change of a layer's precision that its weights or the model do not allow."""
+
+
+class LowVramError(AmpkitError, ValueError):
+    """A way to save memory that this model, this machine or these numbers do not allow."""
+
+
 class LoopError(AmpkitError, LookupError):
     """A training loop, or an option of a training loop, that does not exist."""
 
@@ -67,3 +83,7 @@ class LoopError(AmpkitError, LookupError):
 
 class LabError(AmpkitError, RuntimeError):
     """The working copy of the course cannot be made, or JupyterLab cannot be started."""
+
+
+class DoctorError(AmpkitError, RuntimeError):
+    """A model that cannot be examined, for a reason that is not its precision."""

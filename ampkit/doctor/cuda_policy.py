@@ -24,12 +24,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-__all__ = ["casts_on_cuda", "cuda_autocast", "cuda_policy"]
+__all__ = ["below_autocast", "casts_on_cuda", "cuda_autocast", "cuda_policy"]
 
 _KEY_NAME = "AutocastIPU"  # an autocast key without a backend, a kernel or a fallback in any build of PyTorch
 _KEY = torch._C.DispatchKey.AutocastIPU
 _CPU = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 _KEY_AND_CPU = torch._C.DispatchKeySet(_KEY) | _CPU
+_ALL = _KEY_AND_CPU | torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
 
 # On CUDA these run in cuDNN, as one op whose autocast kernel casts input, state and weights; CPU tensors never reach it.
 _RNNS = tuple(f"aten::{name}.{kind}" for name in ("lstm", "gru", "rnn_tanh", "rnn_relu") for kind in ("input", "data"))
@@ -102,6 +103,11 @@ def cuda_autocast(dtype: torch.dtype) -> Iterator[None]:
         for device, (enabled, old) in zip(devices, before, strict=True):
             torch.set_autocast_enabled(device, enabled)
             torch.set_autocast_dtype(device, old)
+
+
+def below_autocast():
+    """A context in which no autocast casts: neither this policy, nor PyTorch's own of CUDA and the CPU."""
+    return torch._C._ExcludeDispatchKeyGuard(_ALL)
 
 
 # The kernels
