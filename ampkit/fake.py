@@ -14,7 +14,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +132,10 @@ def fake_cuda(dtype: torch.dtype | None, device_type: str = "cuda") -> Iterator[
         stack.enter_context(warnings.catch_warnings())  # copy.deepcopy of a fake tensor looks for its data pointer
         warnings.filterwarnings("ignore", "Accessing the data pointer of FakeTensor")
         stack.enter_context(mode)
-        stack.enter_context(torch.autocast(device_type, dtype=dtype, enabled=dtype is not None))
+        if dtype is None:
+            stack.enter_context(_autocast_off(device_type))
+        else:
+            stack.enter_context(torch.autocast(device_type, dtype=dtype))
         yield FakeDevice(device_type, dtype, mode, device_type == "cpu" or _has_cuda_kernels())
 
 
@@ -159,7 +162,7 @@ def fake_backward(loss: Tensor, gradient: Tensor | None = None, *, after: Callab
     if gradient is None and loss.numel() != 1:
         raise FakeError(f"The loss has shape {tuple(loss.shape)}: reduce it to a scalar, or pass its gradient.")
     waiting = _edges_into(loss.grad_fn)
-    with loss.fake_mode, torch.no_grad(), torch.autocast(loss.device.type, enabled=False):
+    with loss.fake_mode, torch.no_grad(), _autocast_off(loss.device.type):
         arrived = {loss.grad_fn: {loss.output_nr: torch.ones_like(loss) if gradient is None else gradient}}
         gradient = None  # a gradient lives until its node has run, here as in the engine
         order = itertools.count()
@@ -395,3 +398,10 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             delattr(owner, name)
         else:
             setattr(owner, name, own)
+
+
+def _autocast_off(device_type: str) -> AbstractContextManager:
+    """Autocast off; nothing where it is off, because a region around others keeps the weight copies of those alive."""
+    if torch.is_autocast_enabled(device_type):
+        return torch.autocast(device_type, enabled=False)
+    return nullcontext()
