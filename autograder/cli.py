@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +24,9 @@ CourseOption = Annotated[
     Path, typer.Option("--course", metavar="DIR", help="The course; the current folder by default.")
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON too.")]
+DbOption = Annotated[
+    str | None, typer.Option("--db", metavar="URL", help="The gradebook, where it is not the course's own.")
+]
 JobsOption = Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="How many submissions at a time.")]
 UnsandboxedOption = Annotated[
     bool,
@@ -39,17 +42,17 @@ def plainly():
     """Errors that we raise on purpose are a message and exit status 1, not a traceback."""
     from autograder.errors import AutograderError
 
+    if "jsonschema" not in sys.modules:
+        # Where this package is there, jsonschema compiles a grammar of international URIs whenever it is imported: a third
+        # of what a command takes to start, for a format that no notebook has.
+        sys.modules.setdefault("rfc3987_syntax", None)
     try:
         yield
     except AutograderError as error:
         typer.secho(f"autograder: {error}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        typer.secho(
-            "autograder: stopped. What was finished is kept; run the same command again: it grades everybody, with the "
-            "same results for those who are done.",
-            err=True,
-        )
+        typer.secho("autograder: stopped. What was finished is kept; run the same command again.", err=True)
         raise typer.Exit(130) from None
 
 
@@ -78,15 +81,17 @@ def release(
         list[str] | None, typer.Argument(metavar="[ASSIGNMENT]...", help="All of them by default.")
     ] = None,
     course: CourseOption = Path("."),
+    db: DbOption = None,
 ) -> None:
     """Prove that an assignment's checks tell right from wrong, then write source/ and release/."""
     from autograder.course import Course, prepare_nbgrader
 
     with plainly():
         prepare_nbgrader()
-        opened = Course(course)
+        opened = Course(course, db)
         for assignment in assignments or opened.assignments():
-            proofs = opened.release(assignment)
+            with opened.alone(f"autograder release {assignment}"):
+                proofs = opened.release(assignment)
             typer.echo(
                 f"Released {assignment}: the solution earns full marks, the empty notebook none, and {proofs} known right "
                 f"and wrong answers get what they should. {opened.path('release', '.', assignment)}"
@@ -115,7 +120,7 @@ def try_answers(
             _refuse(f"There is no file {', '.join(missing)}; nothing was graded.")
         if not unsandboxed:
             sandbox.require()
-        reference = compute(room, secrets.token_bytes(32), only=_exercises(room, answers))
+        reference = compute(room, secrets.token_bytes(32), only=_exercises(room, answers), lazily=True)
         grades = _grade_files(reference, answers, jobs, not unsandboxed)
         records = [grade.to_json({"answers": str(path)}) for path, grade in zip(answers, grades, strict=True)]
         for record in records:
@@ -132,35 +137,50 @@ def _exercises(room, answers: list[Path]) -> set[str]:
 
 
 def _grade_files(reference, answers: list[Path], jobs: int, boxed: bool) -> list:
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        grades = pool.map(lambda path: _grade_answers(reference, path, boxed), answers)
-        return [grade for grade, _ in zip(_progress(grades, len(answers), "answers"), answers, strict=True)]
-
-
-def _grade_answers(reference, path: Path, boxed: bool):
-    from autograder.grading import grade_cells, unreadable
+    from autograder import executors
+    from autograder.grading import grade_many, unreadable
     from autograder.room import defined_names
 
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        return unreadable(reference, f"{path.name} cannot be read: {error}", boxed)
-    mine = defined_names(source) & set(reference.room.exercises)
-    cells = [
+    grades: dict[int, object] = {}
+    nothing: set[int] = set()
+
+    def filled():
+        for number, path in enumerate(answers):
+            try:
+                source = path.read_text(encoding="utf-8-sig")
+            except (OSError, ValueError) as error:
+                done(number, unreadable(reference, f"{path.name} cannot be read: {error}", boxed))
+                continue
+            mine = defined_names(source) & set(reference.room.exercises)
+            if not mine:
+                nothing.add(number)
+            yield number, _with_answers(reference.room, source, mine)
+
+    def done(number: int, grade) -> None:
+        if number in nothing:
+            grade.message = f"it defines none of {', '.join(reference.room.exercises)}"
+        grades[number] = grade
+        bar.update()
+
+    def lost(number: int, error) -> None:
+        raise error
+
+    with _bar(len(answers), "answers") as bar, executors.local(jobs) as pool:
+        grade_many(reference, filled(), pool, boxed=boxed, done=done, lost=lost)
+    return [grades[number] for number in range(len(answers))]
+
+
+def _with_answers(room, source: str, mine: set[str]) -> list[dict]:
+    """The released notebook's cells with `source` in the answer cells of the exercises `mine`."""
+    return [
         {
             "cell_type": cell.cell_type,
             "grade_id": cell.metadata.get("nbgrader", {}).get("grade_id"),
             "id": cell.id,
             "source": source if cell.metadata.get("nbgrader", {}).get("grade_id") in mine else cell.source,
         }
-        for cell in reference.room.released.cells
+        for cell in room.released.cells
     ]
-    grade = grade_cells(reference, cells, boxed=boxed)
-    if not mine:
-        grade.message = f"it defines none of {', '.join(reference.room.exercises)}"
-    return grade
 
 
 @app.command()
@@ -171,65 +191,153 @@ def grade(
     ] = None,
     course: CourseOption = Path("."),
     json_file: JsonOption = None,
-    jobs: JobsOption = CORES,
-    db: Annotated[
-        str | None, typer.Option("--db", metavar="URL", help="The gradebook, where it is not the course's own.")
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", min=1, metavar="N", help=f"Submissions at a time; by default as many as cores ({CORES})."
+        ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", metavar="ADDRESS", help="Grade on the workers of this Dask scheduler, not on this machine."
+        ),
+    ] = None,
+    db: DbOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Grade those again, too, who are finished.")] = False,
     unsandboxed: UnsandboxedOption = False,
 ) -> None:
-    """Grade the submissions of an assignment into nbgrader's gradebook."""
-    from autograder import sandbox
-    from autograder.course import Course, prepare_nbgrader
-    from autograder.grading import grade_many
+    """Grade the submissions of an assignment into nbgrader's gradebook.
 
-    with plainly():
+    Who was graded before, and has handed in nothing new since, is finished and left alone. A run that was stopped, or killed,
+    goes on where it was when the same command is given again.
+    """
+    if jobs and cluster:
+        raise typer.BadParameter("--jobs is for this machine, --cluster for others: give one of them.")
+    with plainly(), _stoppable():
+        from autograder import sandbox
+
+        if not cluster:
+            _warm_up(sandbox)
+        from autograder.course import Course, prepare_nbgrader
+        from autograder.session import Session
+
         prepare_nbgrader()
         opened = Course(course, db)
-        opened.room(assignment)
-        opened.require_released(assignment)
-        students = opened.students(assignment)
-        unknown = sorted(set(student or []) - set(students))
-        if unknown:
-            _refuse(
-                f"{', '.join(unknown)} submitted nothing for {assignment}: there is no "
-                f"{opened.path('submitted', unknown[0], assignment)}. Nothing was graded."
-            )
-        students = sorted(set(student)) if student else students
-        if not students:
-            _refuse(f"Nobody submitted {assignment}: nothing matches {opened.path('submitted', '*', assignment)}.")
-        if not unsandboxed:
-            sandbox.require()
-        records: dict[str, dict] = {}
-        unsaved: dict[str, str] = {}
-        paths = {one: opened.path("submitted", one, assignment) / f"{assignment}.ipynb" for one in students}
-        bar = _bar(len(students), "graded")
+        room = opened.room(assignment)
+        students = _submitters(opened, assignment, student)
+        with (
+            opened.alone(f"autograder grade {assignment}"),
+            _bar(len(students), "graded") as bar,
+            opened.book(assignment, say=bar.write) as book,
+        ):
+            if not (unsandboxed or cluster):
+                sandbox.require()
 
-        def done(one: str, result) -> None:
+            def tell(one: str, status: str) -> None:
+                bar.set_postfix_str(f"{one}: {status}", refresh=False)
+                bar.update()
+
+            session = Session(opened, opened.reference(assignment), book, not unsandboxed, force, tell)
             try:
-                opened.save(one, result)
-            except Exception as error:  # a full disk, a locked gradebook: the others' grades are not to be lost for it
-                unsaved[one] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            records[one] = result.to_json({"student": one})
-            bar.set_postfix_str(f"{one}: {result.status}", refresh=False)
-            bar.update()
+                with _pool(room, jobs, cluster, not unsandboxed) as pool:
+                    outcome = session.run(students, pool)
+            except KeyboardInterrupt:
+                bar.close()
+                _say_stopped(session.outcome, students)
+                raise typer.Exit(130) from None
+        _say_outcome(outcome, students, json_file)
 
-        with bar:
-            grade_many(opened.reference(assignment), paths, jobs=jobs, boxed=not unsandboxed, done=done)
-        for one in students:
-            _show(records[one], one)
-        _write_json(json_file, [records[one] for one in students])
-        if unsaved:
-            said = "".join(f"\n  {one}: {why}" for one, why in sorted(unsaved.items()))
-            _refuse(
-                f"{len(unsaved)} of {len(students)} grades could not be saved; the others are in the gradebook.{said}\n"
-                "Mend what is named here and grade these students again (--student ID); their submissions are untouched."
-            )
+
+def _warm_up(sandbox) -> None:
+    """Start the process that runs answers now: it imports PyTorch on one core while this one does on another."""
+    from threading import Thread
+
+    from autograder.errors import SandboxError
+
+    def start() -> None:
+        with suppress(SandboxError, OSError):  # sandbox.require will say what is missing
+            sandbox.warm()
+
+    if sys.platform.startswith("linux"):
+        Thread(target=start, daemon=True).start()
+
+
+@contextmanager
+def _stoppable():
+    """What a scheduler of jobs or an administrator ends is ended as with Ctrl-C."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _submitters(opened, assignment: str, wanted: list[str] | None) -> list[str]:
+    students = opened.students(assignment)
+    unknown = sorted(set(wanted or []) - set(students))
+    if unknown:
+        _refuse(
+            f"{', '.join(unknown)} submitted nothing for {assignment}: there is no "
+            f"{opened.path('submitted', unknown[0], assignment)}. Nothing was graded."
+        )
+    students = sorted(set(wanted)) if wanted else students
+    if not students:
+        _refuse(f"Nobody submitted {assignment}: nothing matches {opened.path('submitted', '*', assignment)}.")
+    return students
+
+
+def _pool(room, jobs: int | None, cluster: str | None, boxed: bool):
+    from autograder import executors
+
+    if cluster:
+        return executors.cluster(cluster, boxed=boxed, resources=room.resources)
+    return executors.local(jobs or CORES)
+
+
+def _say_stopped(outcome, students: list[str]) -> None:
+    finished = len(set(outcome.records) - set(outcome.failed))
+    typer.secho(
+        f"autograder: stopped. {finished} of {len(students)} submissions are finished and saved; run the same command again, "
+        "and it goes on with the others.",
+        err=True,
+    )
+
+
+def _say_outcome(outcome, students: list[str], json_file: Path | None) -> None:
+    records = [outcome.records[one] for one in students if one in outcome.records]
+    for record in records:
+        _show(record, record["student"])
+    if outcome.kept:
+        kept, many = len(outcome.kept), len(students)
+        typer.echo(
+            f"{'All' if kept == many else kept} {'' if kept == many else f'of {many} '}were finished before and not run again "
+            "(--force does)."
+        )
+    _write_json(json_file, records)
+    if outcome.failed:
+        said = "".join(f"\n  {one}: {why}" for one, why in sorted(outcome.failed.items()))
+        _refuse(
+            f"{len(outcome.failed)} of {len(students)} submissions could not be graded or saved; the others are in the "
+            f"gradebook.{said}\nMend what is named here and run the same command again: it does these and no others."
+        )
 
 
 @app.command()
 def feedback(
     assignment: Annotated[str, typer.Argument(metavar="ASSIGNMENT")],
     course: CourseOption = Path("."),
+    db: DbOption = None,
 ) -> None:
     """Write each student's feedback as an HTML page."""
     from autograder import feedback as pages
@@ -237,7 +345,7 @@ def feedback(
 
     with plainly():
         prepare_nbgrader()
-        opened = Course(course)
+        opened = Course(course, db)
         opened.room(assignment)
         written = pages.write(opened, assignment)
         typer.echo(f"Wrote {len(written)} pages: {opened.path('feedback', '*', assignment) / (assignment + '.html')}")
@@ -247,6 +355,7 @@ def feedback(
 def report(
     assignment: Annotated[str, typer.Argument(metavar="ASSIGNMENT")],
     course: CourseOption = Path("."),
+    db: DbOption = None,
 ) -> None:
     """Write a report on the whole class: an HTML page and a CSV file."""
     from autograder import report as reports
@@ -254,7 +363,7 @@ def report(
 
     with plainly():
         prepare_nbgrader()
-        opened = Course(course)
+        opened = Course(course, db)
         opened.room(assignment)
         summary, written = reports.write(opened, assignment)
         typer.echo(f"Wrote {' and '.join(map(str, written))} on {len(summary.rows)} submissions.")

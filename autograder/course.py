@@ -4,8 +4,9 @@ DIR/nbgrader_config.py        nbgrader with our exporter in place of a kernel
     exercises/ASSIGNMENT/     the assignment's room: edit here, then `autograder release`
     source/  release/  submitted/  autograded/  feedback/  gradebook.db      as nbgrader knows them
     .autograder/secret        what the grading seeds are made from; for the instructor's eyes only
-    .autograder/results/      one JSON file a graded submission
+    .autograder/results/      one JSON file a finished submission (journal.py)
     .autograder/evidence/     what solutions and mistakes show on the grading seeds
+    .autograder/lock          who is grading
 """
 
 from __future__ import annotations
@@ -18,16 +19,15 @@ import secrets
 import shutil
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import nbformat
-
-from autograder import release
+from autograder import journal, release
 from autograder.errors import CourseError, RoomError
-from autograder.grading import Grade
+from autograder.gradebook import Book, gradebook
 from autograder.probes import PUBLIC_SECRET
 from autograder.reference import Reference, compute, write_atomically
 from autograder.room import ROOMS, Room, find_room
@@ -122,8 +122,8 @@ class Course:
         return [student for student in found if not student.startswith(".")]
 
     def reference(self, assignment: str) -> Reference:
-        """Expected evidence on this course's secret seeds."""
-        return compute(self.room(assignment), self.secret, self.evidence)
+        """Expected evidence on this course's secret seeds; that of an exercise's mistakes when an answer to it fails."""
+        return compute(self.room(assignment), self.secret, self.evidence, lazily=True)
 
     @property
     def evidence(self) -> Path:
@@ -134,62 +134,24 @@ class Course:
 
     def results(self, assignment: str) -> list[dict]:
         """The records of all graded submissions of an assignment, by student."""
-        return [
-            json.loads(path.read_text(encoding="utf-8"))
-            for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json"))
-        ]
+        records = []
+        for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json")):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            record.pop("journal", None)
+            records.append(record)
+        return records
 
-    def save_result(self, student: str, grade: Grade) -> None:
-        record = json.dumps(grade.to_json({"student": student}), indent=1)
-        write_atomically(self.result_path(grade.assignment, student), record.encode() + b"\n")
+    def save_record(self, student: str, record: dict) -> None:
+        """Keep a record (Grade.to_json) of a student's submission in .autograder/results."""
+        write_atomically(self.result_path(record["assignment"], student), json.dumps(record, indent=1).encode() + b"\n")
 
-    def save(self, student: str, grade: Grade) -> None:
-        """Put a grade into nbgrader's gradebook and the graded notebook where nbgrader keeps it."""
-        from nbgrader.api import Gradebook
-        from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+    def book(self, assignment: str, say: Callable[[str], None] = lambda words: None) -> Book:
+        """The gradebook, open for grading an assignment."""
+        return Book(self.directory.db_url, self.directory.course_id, assignment, self.directory.config, say)
 
-        timestamp = self._timestamp(student, grade.assignment)
-        folder = self.path("autograded", student, grade.assignment)
-        if timestamp:
-            write_atomically(folder / "timestamp.txt", timestamp[0].encode(), 0o644)
-        write_atomically(folder / f"{grade.assignment}.ipynb", nbformat.writes(grade.notebook).encode() + b"\n", 0o644)
-        with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
-            gradebook.update_or_create_student(student)
-            known = {"timestamp": timestamp[1]} if timestamp else {}
-            gradebook.update_or_create_submission(grade.assignment, student, **known)
-        resources = {
-            "nbgrader": {
-                "student": student,
-                "assignment": grade.assignment,
-                "notebook": grade.assignment,
-                "db_url": self.directory.db_url,
-            }
-        }
-        for preprocessor in (SaveAutoGrades, AssignLatePenalties):
-            preprocessor(config=self.directory.config).preprocess(grade.notebook, resources)
-        self.save_result(student, grade)
-
-    def _timestamp(self, student: str, assignment: str):
-        from nbgrader.utils import parse_utc
-
-        try:
-            text = (self.path("submitted", student, assignment) / "timestamp.txt").read_text(encoding="utf-8").strip()
-            return (text, parse_utc(text)) if text else None
-        except (OSError, ValueError, OverflowError):
-            return None
-
-    def require_released(self, assignment: str) -> None:
-        """CourseError unless the gradebook knows the assignment."""
-        from nbgrader.api import Gradebook, MissingEntry
-
-        with Gradebook(self.directory.db_url, self.directory.course_id) as gradebook:
-            try:
-                gradebook.find_notebook(assignment, assignment)
-            except MissingEntry as error:
-                raise CourseError(
-                    f"{assignment} was never released in this course, so nobody can have submitted it. Release it "
-                    f"with `autograder release {assignment}`."
-                ) from error
+    def alone(self, doing: str):
+        """A context in which no other `grade` or `release` works in this course. CourseError says who does."""
+        return journal.lock(self.root / ".autograder" / "lock", doing)
 
     def build_source(self, reference: Reference) -> None:
         """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the learner's checks."""
@@ -271,9 +233,7 @@ def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
 
 
 def create_gradebook(course: Course) -> None:
-    from nbgrader.api import Gradebook
-
-    with Gradebook(course.directory.db_url, course.directory.course_id):
+    with gradebook(course.directory.db_url, course.directory.course_id):
         pass
 
 

@@ -4,6 +4,7 @@
     ├── RoomError              an assignment's own files are wrong: notebook, checks, mistakes, other right answers
     ├── EvidenceError          what came out of a box is not evidence: malformed, too large, of a forbidden type
     ├── SandboxError           this machine cannot isolate an answer
+    ├── WorkerError            a machine that was to run an answer cannot, or was lost; no submission is to blame
     ├── CourseError            a course folder, its configuration or its gradebook is not as needed
     └── SubmissionError        a submission cannot be read; carries the status that the student gets
 
@@ -24,6 +25,10 @@ class EvidenceError(AutograderError):
 
 
 class SandboxError(AutograderError):
+    pass
+
+
+class WorkerError(AutograderError):
     pass
 
 

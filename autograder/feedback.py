@@ -8,6 +8,7 @@ import nbformat
 
 from autograder.course import Course
 from autograder.errors import CourseError
+from autograder.gradebook import gradebook
 from autograder.reference import write_atomically
 from autograder.room import answer_cells
 
@@ -92,12 +93,12 @@ def from_gradebook(
     course: Course, student: str, assignment: str, record: dict
 ) -> tuple[dict[str, list[str]], float, float]:
     """An instructor's comments by exercise, the total with manual grades in it, and the late penalty."""
-    from nbgrader.api import Gradebook, MissingEntry
+    from nbgrader.api import MissingEntry
 
     comments: dict[str, list[str]] = {}
-    with Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
+    with gradebook(course.directory.db_url, course.directory.course_id) as book:
         try:
-            submission = gradebook.find_submission(assignment, student)
+            submission = book.find_submission(assignment, student)
         except MissingEntry:
             return comments, record["score"], 0.0
         for notebook in submission.notebooks:

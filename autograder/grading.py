@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import functools
+import itertools
+import json
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
 
-from autograder import sandbox, submission
-from autograder.errors import EvidenceError, SandboxError, SubmissionError
+from autograder import submission
+from autograder.errors import AutograderError, EvidenceError, SandboxError, SubmissionError, WorkerError
+from autograder.executors import Pool, answer
 from autograder.reference import Reference, job
 from autograder.verdict import Result, without_evidence
 
@@ -69,6 +73,26 @@ def unreadable(reference: Reference, reason: str, boxed: bool = True) -> Grade:
 
 def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) -> Grade:
     """Grade a submission's cells (submission.read)."""
+    steps = grading(reference, cells, boxed)
+    try:
+        job, seconds = next(steps)
+        while True:
+            try:
+                done = answer(job, boxed, seconds)
+            except (EvidenceError, SandboxError) as error:
+                job, seconds = steps.throw(error)
+            else:
+                job, seconds = steps.send(done)
+    except StopIteration as end:
+        return end.value
+
+
+# What `grading` yields: a job and the seconds that it may take. What it is sent: the results and the seconds taken.
+Steps = Generator[tuple[bytes, float], tuple[bytes, float], Grade]
+
+
+def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Steps:
+    """How a submission's cells are graded, whoever runs its jobs (executors.answer). Returns the Grade."""
     room = reference.room
     rebuilt = submission.rebuild(room, cells)
     answers = {cell["exercise"]: cell["source"] for cell in rebuilt.cells if cell["exercise"]}
@@ -78,7 +102,7 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
     status, message = "graded", "; ".join(rebuilt.notes)
     outcomes: dict[str, dict] = {}
     try:
-        outcomes = _run(reference, rebuilt.cells, attempted, boxed)
+        outcomes = yield from _outcomes(reference, rebuilt.cells, attempted)
         if attempted and all(outcomes.get(name, {}).get("where") == "box" for name in attempted):
             status, message = "killed", "each of its answers ended the box that it ran in"
         elif any(name not in outcomes for name in attempted):
@@ -87,25 +111,29 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
     except EvidenceError as error:
         status, message = "tampered", str(error)
     except SandboxError as error:
-        # Boxes work here, or nothing would have been graded (sandbox.require): this one was ended from within.
+        # Boxes work there, or it would be a WorkerError: this one was ended from within.
         status, message = "killed", str(error)
     results = {name: _result(reference, name, name in attempted, outcomes.get(name)) for name in room.exercises}
     return _finish(reference, rebuilt, results, status, message, boxed)
 
 
-def _run(reference: Reference, cells: list[dict], attempted: list[str], boxed: bool) -> dict[str, dict]:
+def _outcomes(
+    reference: Reference, cells: list[dict], attempted: list[str]
+) -> Generator[tuple[bytes, float], tuple[bytes, float], dict[str, dict]]:
     """The runner's outcome for each exercise, as far as there was time.
 
     An answer that ends its whole box (by killing all that it can see) takes the later exercises with it; those are run
     again in a new box, without its cell.
     """
     outcomes: dict[str, dict] = {}
-    deadline = time.monotonic() + SUBMISSION_SECONDS
+    seconds = SUBMISSION_SECONDS
     while left := [name for name in attempted if name not in outcomes]:
         wanted = job(reference.room, reference.secret, [("answer", cells, left)])
-        for outcome in sandbox.run(wanted, boxed=boxed, seconds=max(0.0, deadline - time.monotonic())):
+        results, taken = yield json.dumps(wanted).encode(), seconds
+        for outcome in json.loads(results):
             outcomes[str(outcome.get("exercise"))] = outcome
-        if time.monotonic() >= deadline:
+        seconds -= taken
+        if seconds <= 0:
             break
         for name in left:
             if name not in outcomes:
@@ -164,16 +192,48 @@ def output(result: Result, part: str) -> nbformat.NotebookNode:
 
 
 def grade_many(
-    reference: Reference, paths: dict[str, Path], *, jobs: int, boxed: bool = True, done: Callable[[str, Grade], None]
+    reference: Reference,
+    submissions: Iterable[tuple[str, list[dict]]],
+    pool: Pool,
+    *,
+    boxed: bool = True,
+    done: Callable[[str, Grade], None],
+    lost: Callable[[str, AutograderError], None],
 ) -> None:
-    """Grade several notebooks, `jobs` at a time; `done(name, grade)` is called in this thread as each is finished."""
-    from concurrent.futures import ThreadPoolExecutor, as_completed
+    """Grade submissions (a name and its cells) in the boxes of `pool`, and hand each Grade to `done`, in this thread.
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = {pool.submit(grade_file, reference, path, boxed=boxed): name for name, path in paths.items()}
+    At most twice as many are under way as the pool does at a time, so that a class of any size fits into memory. One that no
+    machine could run (a WorkerError) goes to `lost`: it is not the submission's fault, and it has no grade.
+    """
+    under_way: dict[Future, tuple[str, Steps]] = {}
+    waiting = iter(submissions)
+
+    def go_on(name: str, steps: Steps, step: Callable[[], tuple[bytes, float]]) -> None:
         try:
-            for future in as_completed(futures):
-                done(futures[future], future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            wanted, seconds = step()
+        except StopIteration as end:
+            done(name, end.value)
+        else:
+            under_way[pool.executor.submit(answer, wanted, boxed, seconds)] = name, steps
+
+    try:
+        while True:
+            for name, cells in itertools.islice(waiting, max(0, 2 * pool.width - len(under_way))):
+                steps = grading(reference, cells, boxed)
+                go_on(name, steps, functools.partial(next, steps))
+            if not under_way:
+                return
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                name, steps = under_way.pop(future)
+                error = future.exception()
+                if error is None:
+                    go_on(name, steps, functools.partial(steps.send, future.result()))
+                elif isinstance(error, (EvidenceError, SandboxError)):
+                    go_on(name, steps, functools.partial(steps.throw, error))
+                elif isinstance(error, WorkerError):
+                    lost(name, error)
+                else:
+                    lost(name, WorkerError(f"the worker was lost: {type(error).__name__}: {error}"))
+    finally:
+        for future in under_way:
+            future.cancel()

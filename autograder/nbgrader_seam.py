@@ -25,5 +25,5 @@ class GradedNotebook(NotebookExporter):
         course = Course(Path(converter.coursedir.root), db=converter.coursedir.db_url)
         student, assignment = resources["nbgrader"]["student"], resources["nbgrader"]["assignment"]
         grade = grade_file(course.reference(assignment), Path(filename))
-        course.save_result(student, grade)
+        course.save_record(student, grade.to_json({"student": student}))
         return self.from_notebook_node(grade.notebook, resources=resources, **kw)

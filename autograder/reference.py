@@ -8,8 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,22 +26,78 @@ from autograder.verdict import Explanation, Result, error_in_words, judge, read_
 CELL_SECONDS = 20.0
 
 
+class _WhenAsked(Sequence):
+    """A sequence that is made when somebody looks into it: the verdict on a right answer does not."""
+
+    def __init__(self, make: Callable[[], Sequence]) -> None:
+        self._make = make
+
+    def __getitem__(self, index):
+        return self._make()[index]
+
+    def __len__(self) -> int:
+        return len(self._make())
+
+
 @dataclass
 class Reference:
-    """Expected evidence and explanations for each exercise, on the seeds of one secret."""
+    """Expected evidence for each exercise on the seeds of one secret, and what explains an answer that lacks it.
+
+    What the mistakes of an exercise show is made when it is first asked for: most grading runs fail few exercises.
+    """
 
     room: Room
     secret: bytes = field(repr=False)
     expected: dict[str, list[dict]] = field(repr=False)
-    mistakes: dict[str, list[Explanation]] = field(repr=False)
     raw: dict[str, dict[str, dict]] = field(repr=False)
+    cache: Path | None = None
+    _explanations: dict[str, list[Explanation]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def explanations(self, name: str) -> list[Explanation]:
+        """The known mistakes of exercise `name` with their evidence, as far as they have any."""
+        with self._lock:
+            if name not in self._explanations:
+                self.complete([name])
+                self._explanations[name] = [
+                    Explanation.of(
+                        self.room.exercises[name],
+                        mistake.slug,
+                        mistake.message,
+                        self.expected[name],
+                        read_records(outcome["records"], self.room.exercises[name]),
+                    )
+                    for mistake in self.room.mistakes[name]
+                    if (outcome := self.raw[name].get(mistake.name, {})).get("outcome") == "evidence"
+                ]
+            return self._explanations[name]
+
+    def complete(self, names: Iterable[str]) -> None:
+        """Have the evidence of all mistakes of these exercises in `raw`: from the cache, or by running them."""
+        absent = [name for name in names if set(self.raw[name]) == {"solution"}]
+        for name in absent:
+            self.raw[name].update(_kept(self._path(name)) or {})
+        absent = [name for name in absent if set(self.raw[name]) == {"solution"} and self.room.mistakes[name]]
+        variants = [
+            (f"{name}/{mistake.name}", self.room.cells({name: mistake.source}), [name])
+            for name in absent
+            for mistake in self.room.mistakes[name]
+        ]
+        for outcome in _run(self.room, self.secret, variants):
+            self.raw[outcome["exercise"]][outcome["variant"].rpartition("/")[2]] = outcome
+        for name in absent:
+            shown = {mistake: outcome for mistake, outcome in self.raw[name].items() if mistake != "solution"}
+            _keep(self._path(name), shown)
+
+    def _path(self, name: str) -> Path | None:
+        return self.cache / f"{name}.json" if self.cache else None
 
     def result(self, name: str, outcome: dict) -> Result:
         """The verdict on what the runner said of an answer to exercise `name`."""
         exercise = self.room.exercises[name]
         if outcome.get("outcome") == "evidence":
             got = read_records(outcome.get("records"), exercise)
-            return judge(exercise, self.expected[name], got, self.mistakes[name])
+            return judge(exercise, self.expected[name], got, _WhenAsked(lambda: self.explanations(name)))
         if outcome.get("outcome") == "raises":
             return without_evidence(
                 exercise, "raises", f"Your cell raised {error_in_words(read_error(outcome.get('error') or {}))}."
@@ -66,28 +126,28 @@ def job(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[st
     }
 
 
-def compute(room: Room, secret: bytes, cache: Path | None = None, only: set[str] | None = None) -> Reference:
+def compute(
+    room: Room, secret: bytes, cache: Path | None = None, only: set[str] | None = None, *, lazily: bool = False
+) -> Reference:
     """Run the solution and all mistakes on the seeds of `secret`; keep the evidence in the folder `cache` if given.
 
-    `only` names the exercises that are wanted; without it all of them.
+    `only` names the exercises that are wanted; without it all of them. `lazily` leaves the mistakes of each exercise until
+    an answer to it fails. RoomError where a solution gives no evidence, or raises.
     """
     wanted = [name for name in room.exercises if only is None or name in only]
     key = hashlib.sha256(room.fingerprint.encode() + hashlib.sha256(b"cache" + secret).digest()).hexdigest()[:32]
-    path = cache / f"{room.name}-{key}.json" if cache else None
-    if path and path.is_file():
-        return load(room, secret, json.loads(path.read_text(encoding="utf-8")))
-    variants = [("solution", room.cells(room.solutions), wanted)]
-    variants += [
-        (f"{name}/{mistake.name}", room.cells({name: mistake.source}), [name])
-        for name in wanted
-        for mistake in room.mistakes[name]
-    ]
-    raw: dict[str, dict[str, dict]] = {name: {} for name in wanted}
-    for outcome in _run(room, secret, variants):
-        raw[outcome["exercise"]][outcome["variant"].rpartition("/")[2]] = outcome
-    reference = load(room, secret, raw)
-    if path:
-        write_atomically(path, json.dumps(raw, allow_nan=False).encode())
+    folder = cache / f"{room.name}-{key}" if cache else None
+    path = folder / "solutions.json" if folder else None
+    solutions = kept = _kept(path) or {}
+    if not set(wanted) <= set(kept):
+        done = _run(room, secret, [("solution", room.cells(room.solutions), [name]) for name in wanted])
+        solutions = {outcome["exercise"]: outcome for outcome in done}
+    raw = {name: {"solution": solutions[name]} if name in solutions else {} for name in wanted}
+    reference = Reference(room, secret, {name: _expected(room, name, raw[name]) for name in wanted}, raw, folder)
+    if solutions is not kept:  # only now, since a solution that raises must not be found again
+        _keep(path, solutions)
+    if not lazily:
+        reference.complete(wanted)
     return reference
 
 
@@ -95,46 +155,57 @@ def _run(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[s
     """The outcomes of all variants, run on every core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for share in (variants[core::cores] for core in range(cores)) if share]
+    if not shares:
+        return []
     with ThreadPoolExecutor(max_workers=len(shares)) as pool:
         done = pool.map(lambda share: sandbox.run(job(room, secret, share), boxed=False, seconds=600), shares)
         return [outcome for outcomes in done for outcome in outcomes]
 
 
-def load(room: Room, secret: bytes, raw: dict[str, dict[str, dict]]) -> Reference:
-    """A reference from the runner's outcomes. RoomError where the solution gave none."""
-    expected, mistakes = {}, {}
-    for name in raw:
-        exercise, outcome = room.exercises[name], raw[name].get("solution")
-        if outcome is None or outcome["outcome"] != "evidence":
-            said = (
-                "no result"
-                if outcome is None
-                else error_in_words(outcome["error"])
-                if "error" in outcome
-                else outcome["outcome"]
+def _kept(path: Path | None) -> dict | None:
+    """What `_keep` wrote; None where there is nothing, or a file that something else has cut short."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path else None
+    except (OSError, ValueError):
+        return None
+
+
+def _keep(path: Path | None, outcomes: dict) -> None:
+    # Without it the same evidence is made again next time: a full disk is a reason to say so about grades, not about this.
+    if path:
+        with suppress(OSError):
+            write_atomically(path, json.dumps(outcomes, allow_nan=False).encode())
+
+
+def _expected(room: Room, name: str, raw: dict[str, dict]) -> list[dict]:
+    """The solution's evidence for an exercise. RoomError where it gave none."""
+    exercise, outcome = room.exercises[name], raw.get("solution")
+    if outcome is None or outcome["outcome"] != "evidence":
+        said = (
+            "no result"
+            if outcome is None
+            else error_in_words(outcome["error"])
+            if "error" in outcome
+            else outcome["outcome"]
+        )
+        raise RoomError(f"{room.name}: the solution of {name} could not be probed: {said}")
+    expected = read_records(outcome["records"], exercise)
+    for record in expected:
+        if record["error"]:
+            raise RoomError(
+                f"{room.name}: the solution of {name}, or its probe {record['probe']}, raised "
+                f"{error_in_words(record['error'])}"
             )
-            raise RoomError(f"{room.name}: the solution of {name} could not be probed: {said}")
-        expected[name] = read_records(outcome["records"], exercise)
-        for record in expected[name]:
-            if record["error"]:
-                raise RoomError(
-                    f"{room.name}: the solution of {name}, or its probe {record['probe']}, raised "
-                    f"{error_in_words(record['error'])}"
-                )
-        mistakes[name] = [
-            Explanation.of(
-                exercise, mistake.slug, mistake.message, expected[name], read_records(outcome["records"], exercise)
-            )
-            for mistake in room.mistakes[name]
-            if (outcome := raw[name].get(mistake.name, {})).get("outcome") == "evidence"
-        ]
-    return Reference(room, secret, expected, mistakes, raw)
+    return expected
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file so that a reader, or a crash, sees the old one or the new one and nothing between."""
+    """Write a file so that a reader, or a crash, sees the old one or the new one and nothing between.
+
+    When this returns, the new one also outlives a power cut. OSError (a full disk, say) leaves the old one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -145,3 +216,9 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    if sys.platform != "win32":  # which has no way to sync a folder, and does it by itself
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -121,6 +121,12 @@ class Room:
                     f"{self.path.name}: the check cell {grade_id!r} belongs to no exercise and part of checks.py"
                 )
 
+    @property
+    def resources(self) -> dict[str, float]:
+        """What a cluster's worker must have to run answers: {"GPU": 1} where the notebook's metadata has
+        "autograder": {"resources": {"GPU": 1}}."""
+        return dict(self.notebook.metadata.get("autograder", {}).get("resources", {}))
+
     @cached_property
     def released(self) -> nbformat.NotebookNode:
         """The notebook as nbgrader releases it: solutions cleared, cells locked, checksums computed, no outputs."""
