@@ -320,7 +320,8 @@ def _what(chain: list[Op], fp32_is_fine: bool | None) -> str:
         words += f" It turns to nan in {turn.name} of {place(turn.module)}."
     if len(chain) > 1:
         last = chain[-1]
-        words += f" It reaches {last.name} of {place(last.module)}."
+        there = "" if last.output.bad else ", which makes a finite number of it, and a wrong one"
+        words += f" It reaches {last.name} of {place(last.module)}{there}."
     if fp32_is_fine is not None and (root.fp32 is None or root.fp32.bad):
         words += " The whole model in FP32 is finite there." if fp32_is_fine else " The whole model in FP32 has it too."
     return words

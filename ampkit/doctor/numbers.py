@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_flatten_with_path, tree_map
 
-from ampkit.doctor.causes import WHYS, explain, place, short, where
+from ampkit.doctor.causes import DIVISIONS, WHYS, explain, place, short, where
 from ampkit.doctor.cuda_policy import cuda_autocast, cuda_policy
 from ampkit.doctor.findings import Diagnosis, Finding
 from ampkit.doctor.recorder import LOW, Op, Recorder, stats
@@ -26,6 +26,7 @@ INIT_SCALE = 2.0**16  # GradScaler's own
 SMALLEST_SCALE = 2.0**-24  # further down no scale makes sense
 RUNNING = ("running_mean", "running_var")
 MOST_LOST = 0.5  # of a weight's gradient; a few per cent are lost in healthy runs
+NEGLIGIBLE = 2.0**-24  # of the largest gradient: FP32 would not see it beside that one
 
 
 @dataclass(frozen=True)
@@ -191,9 +192,8 @@ class _Run:
             done.error = error
             done.failed = recorder.failed or (None, recorder.module)
         if not (done.loss is None or _is_float(done.loss)):
-            raise DoctorError(
-                f"loss_fn gives a floating-point tensor, and here {type(done.loss).__name__}. Return the loss alone."
-            )
+            kind = type(done.loss).__name__
+            raise DoctorError(f"loss_fn must return the loss, a floating-point tensor, and returned {kind}.")
         return done
 
     def _autocast(self, precision: Precision):
@@ -218,13 +218,23 @@ class _Run:
             if only_masked and not any(step.out_of_range for step in op.ancestry()):
                 continue  # -inf on purpose, as in logits that are masked
             return [explain(op.ancestry(), fp32_is_fine=self._fine(fp32, number))]
-        return self._vanished(seen)
+        return self._swallowed(seen) or self._vanished(seen)
 
     def _fine(self, fp32: _Pass, number: int) -> bool | None:
         if self.precision.name == "fp32" or fp32.error is not None:
             return None
         ends = [fp32.loss] if fp32.loss is not None else [x for x in tree_flatten(fp32.output)[0] if _is_float(x)]
         return bool(ends[number].isfinite().all()) if number < len(ends) else None
+
+    def _swallowed(self, seen: _Pass) -> list[Finding]:
+        """An overflow that a division made a 0 of: finite, and wrong. Softmax, tanh or a clamp may take an inf rightly."""
+        for op in seen.recorder.ops:
+            divides = op.name in DIVISIONS or (op.name == "pow" and any(number < 0 for number in op.scalars))
+            chains = [parent.ancestry() for parent in op.absorbed] if divides and op.phase == "forward" else []
+            for chain in chains:
+                if chain[0].out_of_range and chain[0].output.infs:
+                    return [explain([*chain, op], fp32_is_fine=None)]
+        return []
 
     def _vanished(self, seen: _Pass) -> list[Finding]:
         """Activations of which nothing is left."""
@@ -392,14 +402,14 @@ class _Run:
         """Weights whose gradient is 0 here and not in FP32."""
         if self.precision.compute_dtype is torch.float32:
             return []
-        here = {name: None if p.grad is None else p.grad.detach() == 0 for name, p in self.weights.items()}
         random = seen.recorder.seeded  # then single elements may differ for another reason
-        for name, zero in here.items():
+        least = NEGLIGIBLE * max((grad.abs().max().item() for grad in fp32.gradients.values()), default=0.0)
+        for name, p in self.weights.items():
             true = fp32.gradients.get(name)
-            if zero is None or true is None or not bool((true != 0).any()):
+            if p.grad is None or true is None:
                 continue
-            there = true != 0
-            share = int((zero & there).sum()) / int(there.sum())
+            there, zero = true.abs() > least, p.grad == 0
+            share = int((zero & there).sum()) / max(1, int(there.sum()))
             if share and (not random or bool(zero.all())):
                 self.lost[name] = share
         worst = {name: share for name, share in self.lost.items() if share >= MOST_LOST}

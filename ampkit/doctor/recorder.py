@@ -23,6 +23,10 @@ __all__ = ["Op", "Recorder", "Stats", "stats"]
 
 LOW = (torch.float16, torch.bfloat16)
 
+# Not computed a second time: their results are no numbers yet, or they hand a workspace of their own dtype from forward
+# to backward (an FP32 call with an FP16 workspace aborts the process).
+OPAQUE = ("empty", "rnn", "cudnn", "miopen", "mkldnn", "attention_backward", "_fused")
+
 
 @dataclass(frozen=True)
 class Stats:
@@ -115,6 +119,7 @@ class Op:
     same_input: bool = False  # both factors are one tensor: a square
     rounded: bool = False  # the CPU has no FP16 kernel: computed in FP32, then rounded
     parents: tuple[Op, ...] = field(default=(), repr=False)  # those that made the inf or nan that came in
+    absorbed: tuple[Op, ...] = field(default=(), repr=False)  # the same where no inf or nan came out
     vanished: Op | None = field(default=None, repr=False)  # the op whose underflow a zero in here comes from
 
     @property
@@ -254,7 +259,7 @@ class Recorder(TorchDispatchMode):
                 parents=parents,
             )
             if not op.output.bad:
-                op.parents = ()
+                op.parents, op.absorbed = (), parents
             op.vanished = op if op.lost else _inherited(op)
             if rounded:
                 self.rounded.add(op.name)
@@ -277,7 +282,7 @@ class Recorder(TorchDispatchMode):
             func, tree_flatten((args, kwargs))[0]
         ):
             return None
-        if "empty" in func.name():
+        if any(part in func.name() for part in OPAQUE):
             return None
         out_is_low = any(_numbers(x) and x.dtype in LOW for x in tree_flatten((args, kwargs))[0]) or any(
             leaf in LOW for leaf in tree_flatten(kwargs)[0] if isinstance(leaf, torch.dtype)
