@@ -163,8 +163,8 @@ def fake_backward(loss: Tensor, gradient: Tensor | None = None, *, after: Callab
         raise FakeError(f"The loss has shape {tuple(loss.shape)}: reduce it to a scalar, or pass its gradient.")
     waiting = _edges_into(loss.grad_fn)
     with loss.fake_mode, torch.no_grad(), _autocast_off(loss.device.type):
-        arrived = {loss.grad_fn: {loss.output_nr: torch.ones_like(loss) if gradient is None else gradient}}
-        gradient = None  # a gradient lives until its node has run, here as in the engine
+        gradient = torch.ones_like(loss) if gradient is None else gradient  # alive to the end, as in loss.backward()
+        arrived = {loss.grad_fn: {loss.output_nr: gradient}}
         order = itertools.count()
         ready = [(0, next(order), loss.grad_fn)]
         while ready:
