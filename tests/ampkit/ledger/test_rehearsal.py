@@ -219,7 +219,7 @@ def test_checkpointing_keeps_the_inputs_of_the_blocks_alone():
         plain, checkpointed = (stage.run(Recipe(64, checkpointing=on)) for on in (False, True))
     of_a_block = 64 * 32 * 4
     assert sum(checkpointed.kept.values()) == 4 * of_a_block + 64 * 4 * 4  # three inputs, the last layer's, the loss's
-    assert sum(plain.kept.values()) > 8 * sum(checkpointed.kept.values())
+    assert sum(plain.kept.values()) > 6 * sum(checkpointed.kept.values())
     assert checkpointed.peaks["backward"].blocks > checkpointed.peaks["forward"].blocks  # a block computed again
 
 
