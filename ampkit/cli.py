@@ -107,6 +107,36 @@ def bench(
 
 
 @app.command()
+def ops(
+    model: Annotated[
+        str | None, typer.Argument(help="a name, package.module:callable or file.py:callable", metavar="MODEL")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="what autocast computes in: fp16 or bf16")] = "fp16",
+    device: Annotated[
+        str, typer.Option(help="whose autocast: cuda, cpu or both; with --lists mps and xpu too")
+    ] = "cuda",
+    input: Annotated[str | None, typer.Option(help="for a model of your own: f32[8,3,224,224]", metavar="SPEC")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="examples, for a registered model")] = 8,
+    by: Annotated[str, typer.Option(help="a line for each module, or for each op")] = "module",
+    real: Annotated[bool, typer.Option("--real", help="run it on the device; otherwise nothing is computed")] = False,
+    lists: Annotated[bool, typer.Option("--lists", help="show which ops autocast casts, and how")] = False,
+    json: Annotated[Path | None, typer.Option(help="write everything that was found", metavar="FILE.json")] = None,
+) -> None:
+    """Show the dtype that each module or op of a model computes in under autocast. No GPU is needed."""
+    with _errors_as_messages():
+        if (model is None) is not lists:
+            raise typer.BadParameter("Name a MODEL, or ask for --lists: one of the two.")
+        from ampkit.ops import command
+
+        if lists:
+            command.print_lists(device)
+        elif not command.run(
+            model, dtype=dtype, device=device, input=input, batch_size=batch_size, by=by, real=real, json_file=json
+        ):
+            raise typer.Exit(1)
+
+
+@app.command()
 def lab(
     dir: Annotated[
         Path | None, typer.Option(help="your working copy  [default: ~/amp-course, or AMPKIT_COURSE_DIR]")

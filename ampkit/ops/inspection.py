@@ -1,6 +1,6 @@
 """What a model computes in: every op of one forward pass under autocast, as the dispatcher really runs it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import (
 from ampkit.errors import DeviceError, OpsError
 from ampkit.fake import fake_cuda
 from ampkit.ops.watch import Cast, Kernel, TensorInfo, Watch
+from ampkit.precision import Precision
 
 __all__ = ["Inspection", "ModuleSummary", "OpRecord", "Stop", "inspect"]
 
@@ -192,7 +193,7 @@ class Inspection:
 
 
 def inspect(
-    model: nn.Module,
+    model: nn.Module | Callable[[], nn.Module],
     *inputs: Any,
     device_type: str = "cuda",
     dtype: torch.dtype | None = torch.float16,
@@ -200,15 +201,17 @@ def inspect(
 ) -> Inspection:
     """What every op and module of model(*inputs) computes in, under autocast of device_type with dtype.
 
-    inputs may be tensors and nested lists, tuples and dicts of them, on any device, "meta" too. The model's own mode
-    (train or eval) and grad mode are used. The model is not changed, except that real=True runs it: statistics of
-    BatchNorm are updated then, as in any forward pass.
+    model is a model, or a function that makes one, which then takes no memory. inputs may be tensors and nested lists,
+    tuples and dicts of them, on any device, "meta" too. The model's own mode (train or eval) and the grad mode of the
+    caller are used. The model is not changed, except that real=True runs it: statistics of BatchNorm are updated then,
+    as in any forward pass.
 
     real=False runs a copy without data (ampkit.fake): no GPU is needed, no value is computed, no memory allocated.
     Where the model needs a value (`if x.sum() > 0`, `x[mask]`) the inspection stops and says so. real=True runs the
     model itself, on the device that it is on.
 
-    Raises DeviceError for real=True on a device that is not there, OpsError for a model that lies on another device.
+    Raises DeviceError for real=True on a device that is not there or has no such arithmetic, OpsError for a model that
+    lies on another device, FakeError for a function that cannot make its model without data.
 
     >>> model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8))
     >>> for record in inspect(model, torch.zeros(2, 8)).records:
@@ -217,12 +220,12 @@ def inspect(
     1 layer_norm fp32 torch.float32 float32[2,8]
     """
     if real:
+        model = model if isinstance(model, nn.Module) else model()
         return _run(model, inputs, device_type, dtype, _real_autocast(model, device_type, dtype), device_type, [])
     with fake_cuda(dtype, device_type) as fake:
         notes = [] if fake.requires_grad else [_NO_GRAD]
-        return _run(
-            fake.module(model), fake.tensors(inputs), device_type, dtype, nullcontext(), f"fake {device_type}", notes
-        )
+        copied = fake.module(model) if isinstance(model, nn.Module) else fake.build(model)
+        return _run(copied, fake.tensors(inputs), device_type, dtype, nullcontext(), f"fake {device_type}", notes)
 
 
 _NO_GRAD = (
@@ -287,6 +290,7 @@ def _real_autocast(model: nn.Module, device_type: str, dtype: torch.dtype | None
         raise DeviceError(
             "real=True runs the model, and PyTorch sees no CUDA GPU here. Leave it out: the casts are the same without data."
         )
+    Precision(_PRECISIONS[dtype]).check(device_type)
     elsewhere = {tensor.device.type for tensor in [*model.parameters(), *model.buffers()]} - {device_type}
     if elsewhere:
         raise OpsError(
@@ -294,6 +298,9 @@ def _real_autocast(model: nn.Module, device_type: str, dtype: torch.dtype | None
             f"Move it there first: model.to({device_type!r}), and its inputs too."
         )
     return torch.autocast(device_type, dtype=dtype, enabled=dtype is not None)
+
+
+_PRECISIONS = {torch.float16: "fp16-mixed", torch.bfloat16: "bf16-mixed", None: "fp32"}
 
 
 class _Places:
