@@ -13,11 +13,14 @@ LESSONS = sorted(FOLDER.glob("*.ipynb"))
 
 # The claims of the two documents that each lesson decides, once each.
 CLAIMS = {
+    "01_fp16_range": {"F1", "F4", "F9", "F16"},
     "03_gradscaler": {"F18", "F20", "F26", "F33", "F34", "F35", "F38", "F39"},
 }
 VERDICTS = {"wrong", "outdated", "half true", "contradiction"}
 
-PICTURES = re.compile(r"\b(plots\.\w+|show\.(table|diff|loop_diff)|scaler_machine)\(")
+PICTURES = re.compile(
+    r"\b(plots\.\w+|show\.(table|diff|loop_diff)|scaler_machine|bit_flipper|number_line|watch|dashboard)\("
+)
 TABLE = re.compile(r"^\|[\s:|-]+\|\s*$", re.MULTILINE)
 PREDICT = re.compile(r"^predict\(", re.MULTILINE)
 READABLE = re.compile(r"[a-z]+[a-z0-9]*(-[a-z0-9]+)+")

@@ -1,4 +1,4 @@
-"""Opens each lesson in JupyterLab in headless Chromium, runs it, answers a question, moves the widget."""
+"""Opens each lesson in JupyterLab in headless Chromium, runs it, answers a question, plays with the widgets."""
 
 from __future__ import annotations
 
@@ -74,11 +74,35 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path
     question.click()
     page.get_by_text("You said:").first.wait_for(timeout=20_000)
     picture(page, question, f"{path.stem}_prediction.png")
+    if path.stem in PLAY:
+        PLAY[path.stem](page)
 
 
-def test_the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page, lab):
-    notebook = page.locator(".jp-Notebook")
-    assert notebook.locator("text=GradScaler").count() > 0
+def the_bits_and_the_number_line_follow_clicks_and_keys(page):
+    """Lesson 1's widgets: a bit is flipped with the mouse and one with the keyboard, the line is zoomed and refuses."""
+    bits = page.locator(".ampkit-bit")
+    assert "".join(bits.all_inner_texts()) == "0011111000000000"
+    bits.nth(15).click()
+    page.get_by_text("+1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for(timeout=20_000)
+    bits.nth(0).focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("−1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for(timeout=20_000)
+    picture(page, bits.first, "01_fp16_range_widget_bits.png")
+    page.get_by_role("button", name="FP8 E4M3", exact=True).first.click()
+    page.get_by_text("−1 × 2^(7 − 7) × (1 + 4/8)").first.wait_for(timeout=20_000)
+    assert bits.count() == 8
+
+    closer = page.get_by_role("button", name="zoom in", exact=True).first
+    closer.click()
+    page.locator("svg[aria-label*='from 1.375 to 1.625']").first.wait_for(timeout=20_000)
+    picture(page, closer, "01_fp16_range_widget_line.png")
+    board = page.get_by_alt_text("fp32, a CNN on the digits, 400 steps")
+    assert board.count() == 1  # one picture, replaced as the loop went on
+    picture(page, board, "01_fp16_range_widget_dashboard.png")
+
+
+def the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page):
+    """Lesson 3's widget."""
     for label in ("scale(loss).backward()", "unscale_", "unscale_"):
         page.get_by_role("button", name=label, exact=True).first.click()
         page.wait_for_timeout(300)
@@ -86,6 +110,12 @@ def test_the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page, la
     said.first.wait_for(timeout=20_000)
     assert page.get_by_text("▶ UNSCALED").count() == 1
     picture(page, said, "03_gradscaler_widget_refusal.png")
+
+
+PLAY = {
+    "01_fp16_range": the_bits_and_the_number_line_follow_clicks_and_keys,
+    "03_gradscaler": the_scaler_machine_shows_pytorchs_message_for_a_second_unscale,
+}
 
 
 def picture(page, what, name):
