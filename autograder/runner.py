@@ -1,17 +1,20 @@
 """Running answers: takes a job, runs each exercise in a fork of its process, hands out evidence and nothing else.
 
-The process knows no expected value, no mistake, no other submission and no secret but the seeds of its own probes. A job:
+The process knows no expected value, no mistake, no other submission and no secret but the seeds of its own probes. It never
+runs an answer itself: it holds the clock and the scales. A job:
 
     {"assignment": "03_gradscaler", "checks": text of checks.py, "cell_seconds": 20,
      "variants": [{"name": "…", "exercises": {"clipped_step": {"probe": [seed, …], …}, …},
                    "cells": [{"id": "…", "source": "…", "exercise": name or null}, …]}]}
 
 Each line that comes out is a result: {"variant", "exercise", "outcome"} with outcome `evidence` (and "records"), `raises` (the
-name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes").
+name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes", and "why" where a limit was passed).
 
 For an exercise the notebook's cells run in order up to the exercise's first check cell, then its probes, all in one fork in
-which no probe of another exercise has run. A cell that hangs or ends the process is left out for the others' sake, and its
-own exercise gets the blame. The parent never runs an answer: it holds the clock.
+which no probe of another exercise has run. So what a cell does to PyTorch or to Python it does to the exercises behind it,
+as in the notebook, and to nothing else: what it does to its process, its /tmp and what it starts ends with its exercise. A
+cell that hangs or ends the process is left out for the others' sake, and its own exercise gets the blame. In a box each fork
+is shut in by itself (confine.py): it cannot see the process that watches it.
 
 With "forks": false everything runs in this one process instead. That is for the course's own code on systems that cannot
 fork a process with PyTorch in it (Windows, macOS), where a learner's checks are made too.
@@ -24,12 +27,15 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-MAX_LINE = 16 << 20
+from autograder.errors import EvidenceError
+from autograder.evidence import MAX_LINE, parse
+
+if TYPE_CHECKING:  # it is Linux's; this module runs everywhere
+    from autograder.confine import Cage
 
 
 class Notebook:
@@ -90,8 +96,8 @@ def warm_up() -> Tools:
     return Tools(Notebook())
 
 
-def work(job: dict, out: int, tools: Tools) -> None:
-    """Do a job and write its results to the file descriptor `out`."""
+def work(job: dict, out: int, tools: Tools, cage: Cage | None = None) -> None:
+    """Do a job and write its results to the file descriptor `out`. `cage` is the box that this process has entered."""
     from autograder.probes import load_checks
     from autograder.trace import recording_torch
 
@@ -100,7 +106,7 @@ def work(job: dict, out: int, tools: Tools) -> None:
         for variant in job["variants"]:
             left_out: set[int] = set()
             for name, seeds in variant["exercises"].items():
-                run = Run(tools.notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"])
+                run = Run(tools.notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"], cage)
                 result = run.result(left_out) if job["forks"] else run.in_this_process()
                 line = json.dumps({**result, "variant": variant["name"], "exercise": name}, allow_nan=False)
                 _write(out, line.encode() + b"\n")
@@ -119,8 +125,9 @@ def main() -> None:
 class Run:
     """One exercise of one variant."""
 
-    def __init__(self, notebook, exercise, cells, seeds, cell_seconds) -> None:
+    def __init__(self, notebook, exercise, cells, seeds, cell_seconds, cage) -> None:
         self.notebook, self.exercise, self.seeds, self.cell_seconds = notebook, exercise, seeds, cell_seconds
+        self.cage: Cage | None = cage
         checks = [i for i, cell in enumerate(cells) if cell.get("check") == exercise.name]
         self.cells = cells[: checks[0]] if checks else cells
 
@@ -135,25 +142,37 @@ class Run:
 
     def attempt(self, left_out: set[int]) -> tuple[dict, int | None]:
         """Fork, run, watch the clock. The result, and the cell that was running where a cell never came back."""
+        from autograder.confine import pids
+
+        before = pids() if self.cage else set()
         read, write = os.pipe()
-        pid = os.fork()
+        pid = self.cage.fork() if self.cage else os.fork()
         if pid == 0:
-            os.close(read)
             self.in_child(write, left_out)
         os.close(write)
         try:
-            return self.watch(read)
+            return self.watch(read, pid, before)
         finally:
             os.close(read)
             _kill(pid)
 
     def in_child(self, pipe: int, left_out: set[int]) -> NoReturn:
         try:
-            os.setpgid(0, 0)
+            try:
+                if self.cage:
+                    self.cage.shut()
+                else:
+                    os.setpgid(0, 0)
+            except Exception as error:
+                _send(pipe, {"failed": f"{type(error).__name__}: {error}"})
+                os._exit(0)
             # The answer keeps no way to write but this pipe, on which the parent takes one outcome of one exercise.
             os.closerange(3, pipe)
             os.closerange(pipe + 1, 1 << 16)
-            _send(pipe, self.run(left_out, lambda cell: _send(pipe, {"cell": cell})))
+            try:
+                _send(pipe, self.run(left_out, lambda cell: _send(pipe, {"cell": cell})))
+            except EvidenceError as error:
+                _send(pipe, {"outcome": "raises", "error": {"type": "EvidenceError", "message": str(error)}})
         finally:
             os._exit(0)
 
@@ -184,45 +203,61 @@ class Run:
             record["seen"] = {key: encode(value) for key, value in record["seen"].items()}
         return {"outcome": "evidence", "records": records}
 
-    def watch(self, pipe: int) -> tuple[dict, int | None]:
+    def watch(self, pipe: int, pid: int, before: set[int]) -> tuple[dict, int | None]:
         """The outcome that the child reports, and the cell that was running where it reports none.
 
         What comes out of the pipe is written by a process that runs an answer: a cell may only be followed by a later
         one, so that the clock is not set back for ever, and anything else than a report counts as the child's end.
         """
+        from autograder.confine import Limits
+
         cell: int | None = -1
-        deadline, held = time.monotonic() + self.cell_seconds, b""
+        limits, held = Limits(self.cage, pid, before, self.cell_seconds), bytearray()
         while True:
             where = {"where": "probes" if cell is None else "cell"}
             last = None if cell is None or cell < 0 else cell
-            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+            passed = limits.passed()
+            if passed:
+                return {"outcome": "timeout" if passed == "time" else "died", "why": passed, **where}, last
+            ready, _, _ = select.select([pipe], [], [], limits.look_again_s())
             if not ready:
-                return {"outcome": "timeout", **where}, last
+                continue
             chunk = os.read(pipe, 1 << 20)
-            *lines, held = (held + chunk).split(b"\n")
+            held += chunk
             if not chunk or len(held) > MAX_LINE:
                 return {"outcome": "died", **where}, last
+            if b"\n" not in chunk:
+                continue
+            *lines, rest = bytes(held).split(b"\n")
+            held = bytearray(rest)
             for line in lines:
                 message = _report(line)
-                if message.get("outcome") in ("evidence", "raises"):
-                    return message, None
+                if cell == -1 and "failed" in message:  # no answer has run yet: it is we who could not shut it in
+                    raise RuntimeError(message["failed"])
+                if message.get("outcome") == "evidence":
+                    return {"outcome": "evidence", "records": message.get("records")}, None
+                if message.get("outcome") == "raises":
+                    return {"outcome": "raises", "error": message.get("error")}, None
                 begun = message.get("cell", -1)
                 if cell is None or not (begun is None or (type(begun) is int and cell < begun < len(self.cells))):
                     return {"outcome": "died", **where}, last
                 cell = begun
-                deadline = time.monotonic() + (self.exercise.seconds if cell is None else self.cell_seconds)
+                limits.begin(self.exercise.seconds if cell is None else self.cell_seconds)
 
 
 def _report(line: bytes) -> dict:
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
+        message = parse(line)
+    except EvidenceError:
         return {}
     return message if isinstance(message, dict) else {}
 
 
 def _send(pipe: int, message: dict) -> None:
-    _write(pipe, json.dumps(message, allow_nan=False).encode() + b"\n")
+    line = json.dumps(message, allow_nan=False).encode() + b"\n"
+    if len(line) > MAX_LINE:
+        raise EvidenceError(f"what the answer showed is larger than {MAX_LINE >> 20} MiB, too large to be looked at")
+    _write(pipe, line)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -1,8 +1,9 @@
-"""The box that an answer runs in: bubblewrap's namespaces, no network, read-only system, one small writable /tmp.
+"""The box that an answer runs in: bubblewrap's namespaces, no network, read-only system, no home; and the process beside it.
 
 The box sees the system, this Python with its packages, and the packages `autograder` and `ampkit`; no home, no course, no
-gradebook, no other submission, none of the caller's environment. What it hands out is lines of JSON, which are parsed,
-bounded and never executed.
+gradebook, no other submission, none of the caller's environment. What an answer may do inside is in confine.py, who runs it
+in runner.py. What comes out is lines of JSON, as many as were asked for and no longer than MAX_LINE: they are parsed and
+never executed.
 """
 
 from __future__ import annotations
@@ -21,16 +22,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from autograder.errors import EvidenceError, SandboxError
 
+# Who an answer is, inside its box; and outside, where the grader is root and may choose.
+NOBODY, NOBODY_OUTSIDE = 65534, 65533
 PACKAGE = Path(__file__).resolve().parent
-MEMORY_BYTES = 16 << 30  # address space, of which a CUDA build of torch reserves much and uses little
-FILE_BYTES = 64 << 20
-TMP_BYTES = 256 << 20
-PROCESSES = 256
-MAX_OUTPUT = 64 << 20
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",
@@ -85,8 +84,11 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     if not sys.platform.startswith("linux"):
         # There a process with PyTorch in it cannot be forked, and only the course's own code is run.
         return _parse(_run_alone(json.dumps({**job, "forks": False}).encode(), seconds))
+    from autograder.evidence import MAX_LINE
+
     data = json.dumps({"forks": True, **job}).encode()
-    return _parse(warm().run(data, seconds, boxed))
+    results = sum(len(variant["exercises"]) for variant in job["variants"])
+    return _parse(warm().run(data, seconds, boxed, max_bytes=(results + 1) * MAX_LINE))
 
 
 def require() -> None:
@@ -182,16 +184,14 @@ class Warm:
         self.errors.close()
         self.folder.cleanup()
 
-    def run(self, data: bytes, seconds: float, boxed: bool) -> bytes:
-        """The output of one job, as far as it came in time."""
-        limits = {"memory": None, "cpu": None, "file": None, "processes": None}
+    def run(self, data: bytes, seconds: float, boxed: bool, max_bytes: int) -> bytes:
+        """The output of one job, as far as it came in time, and no more of it than `max_bytes`."""
         if not boxed:
-            return self._run({"box": None, **limits}, data, seconds)
-        limits = {"memory": MEMORY_BYTES, "cpu": int(seconds) + 5, "file": FILE_BYTES, "processes": PROCESSES}
+            return self._run({"box": None}, data, seconds, max_bytes)
         with box() as pid:
-            return self._run({"box": pid, **limits}, data, seconds)
+            return self._run({"box": pid}, data, seconds, max_bytes)
 
-    def _run(self, request: dict, data: bytes, seconds: float) -> bytes:
+    def _run(self, request: dict, data: bytes, seconds: float, max_bytes: int) -> bytes:
         their_read, feed = os.pipe()
         read, their_write = os.pipe()
         with open(feed, "wb", buffering=0) as feed_file, open(read, "rb", buffering=0) as read_file:
@@ -201,33 +201,83 @@ class Warm:
             finally:
                 os.close(their_read)
                 os.close(their_write)
-            return _communicate(feed_file, read_file, data, seconds)
+            return _communicate(feed_file, read_file, data, seconds, max_bytes)
 
 
 @contextmanager
 def box() -> Iterator[int]:
     """An empty box that is ready to be entered: the pid of its first process. Leaving the block ends all that is in it."""
     tell, told = os.pipe()
+    wait, go = os.pipe()
+    mapped = _may_map_users()
+    inside = "0" if mapped else str(NOBODY)
+    users = ["--uid", inside, "--gid", inside, *(["--userns-block-fd", str(wait)] if mapped else [])]
     try:
         holder = subprocess.Popen(
-            [*_box(), "--info-fd", str(told), "/bin/sh", "-c", "echo; exec sleep 100000"],
-            pass_fds=[told],
+            [*_box(), *users, "--info-fd", str(told), "/bin/sh", "-c", "echo; exec sleep 100000"],
+            pass_fds=[told, wait],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,
+            umask=0o022,  # or a box made by somebody careful has folders that nobody inside may enter
             start_new_session=True,
         )
     finally:
         os.close(told)
-    with holder, open(tell, "rb") as info:
+        os.close(wait)
+    with holder, open(tell, "rb", buffering=0) as info, open(go, "wb", buffering=0) as ready:
         try:
             # It says its pid before the box is furnished; the line comes from inside, when everything is in place.
+            pid = _first_pid(info)
+            if mapped and pid:
+                _map_users(pid)
+                ready.write(b".")
             if holder.stdout.readline() != b"\n":
                 raise _did_not_start(holder.stderr.read())
-            yield json.loads(info.read())["child-pid"]
+            yield pid
         finally:
             holder.kill()
+
+
+def _first_pid(info) -> int | None:
+    said = b""
+    while not said.rstrip().endswith(b"}"):
+        more = info.read(4096)
+        if not more:
+            return None
+        said += more
+    return json.loads(said)["child-pid"]
+
+
+@functools.cache
+def _may_map_users() -> bool:
+    """Whether a box can have a user id of its own: this is root, in a container or not, and others may read this Python."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+    setgid_and_setuid = 1 << 6 | 1 << 7
+    return (
+        os.geteuid() == 0
+        and int(status["CapEff"], 16) & setgid_and_setuid == setgid_and_setuid
+        and all(_holds(f"/proc/self/{name}_map", NOBODY_OUTSIDE) for name in ("uid", "gid"))
+        and all(map(_others_may_read, (Path(os.__file__), Path(find_spec("torch").origin), PACKAGE / "runner.py")))
+    )
+
+
+def _others_may_read(path: Path) -> bool:
+    """As far as the file and the folders that it is in are shown in a box."""
+    shown = [Path(prefix) for prefix in (*prefixes(), "/usr", PACKAGE)]
+    folders = [folder for folder in path.parents if any(folder.is_relative_to(prefix) for prefix in shown)]
+    return bool(path.stat().st_mode & 0o004) and all(folder.stat().st_mode & 0o005 == 0o005 for folder in folders)
+
+
+def _holds(path: str, wanted: int) -> bool:
+    ranges = [tuple(map(int, line.split())) for line in Path(path).read_text().splitlines()]
+    return any(first <= wanted < first + count for first, _, count in ranges)
+
+
+def _map_users(pid: int) -> None:
+    for name in ("gid", "uid"):
+        Path(f"/proc/{pid}/{name}_map").write_text(f"0 0 1\n{NOBODY} {NOBODY_OUTSIDE} 1\n")
 
 
 def prefixes() -> list[str]:
@@ -239,16 +289,13 @@ def prefixes() -> list[str]:
 def _box() -> list[str]:
     command = [
         bwrap(),
+        "--unshare-user",
         "--unshare-all",
         "--die-with-parent",
         "--new-session",
         "--clearenv",
         "--cap-drop",
         "ALL",
-        "--uid",
-        "65534",
-        "--gid",
-        "65534",
         "--hostname",
         "box",
     ]
@@ -264,9 +311,7 @@ def _box() -> list[str]:
         "/dev",
         "--dir",
         "/etc",
-        "--size",
-        str(TMP_BYTES),
-        "--tmpfs",
+        "--dir",
         "/tmp",
     ]
     for path in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
@@ -277,14 +322,17 @@ def _box() -> list[str]:
     for path in ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"):
         command += ["--ro-bind-try", path, path]
     for prefix in prefixes():
+        # Folders that bubblewrap makes on the way are nobody else's: an answer has to get through them.
+        for parent in reversed(Path(prefix).parents[:-1]):
+            command += ["--dir", str(parent)]
         command += ["--ro-bind", prefix, prefix]
     command += ["--dir", "/course", "--chdir", "/tmp"]
     for package in ("autograder", "ampkit"):
         command += ["--ro-bind-try", str(PACKAGE.parent / package), f"/course/{package}"]
-    return [*command, "--remount-ro", "/"]
+    return [*command, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
-def _communicate(feed, read, data: bytes, seconds: float) -> bytes:
+def _communicate(feed, read, data: bytes, seconds: float, max_bytes: int) -> bytes:
     """Write `data` to one file and close it, and read the other one (bounded) until its end or until time is up."""
     deadline = time.monotonic() + seconds
     out, view = bytearray(), memoryview(data)
@@ -308,25 +356,22 @@ def _communicate(feed, read, data: bytes, seconds: float) -> bytes:
                     continue
                 chunk = os.read(key.fd, 1 << 16)
                 out += chunk
-                if not chunk or len(out) > MAX_OUTPUT:
+                if not chunk or len(out) > max_bytes:
                     return bytes(out)
     return bytes(out)
 
 
 def _parse(out: bytes) -> list[dict]:
-    from autograder.evidence import clean  # which imports PyTorch: the warm process is to do so at the same time
+    from autograder.evidence import clean, parse  # which imports PyTorch: the warm process is to do so at the same time
 
     results = []
     for line in out.split(b"\n")[:-1]:
-        try:
-            result = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise EvidenceError("The process that ran the answer wrote something that is not evidence.") from error
+        result = parse(line)
         if not isinstance(result, dict):
             raise EvidenceError("The process that ran the answer wrote something that is not evidence.")
-        if set(result) == {"failed"} and not results:
+        if set(result) == {"failed"}:
             raise SandboxError(
-                f"The box for an answer could not be entered ({clean(str(result['failed']), 300)}). Nothing was "
+                f"An answer could not be shut into its box ({clean(str(result['failed']), 300)}). Nothing was "
                 "graded; `autograder doctor` says what this machine lacks."
             )
         results.append(result)
