@@ -137,6 +137,43 @@ def ops(
 
 
 @app.command()
+def plan(
+    model: Annotated[str, typer.Argument(help="a name, package.module:callable or file.py:callable", metavar="MODEL")],
+    vram: Annotated[
+        str | None, typer.Option(help="of the card, as in 8GiB  [default: the GPU's]", metavar="SIZE")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="examples from one step of the optimizer to the next")] = 32,
+    precision: Annotated[str, typer.Option(help="fp32, fp16-mixed, bf16-mixed, bf16-true, …")] = "fp32",
+    optimizer: Annotated[str, typer.Option(help="sgd, momentum, adamw, adamw-fused or adamw8bit")] = "adamw",
+    accumulate: Annotated[int, typer.Option(min=1, help="micro-batches that the batch is split into")] = 1,
+    checkpointing: Annotated[
+        bool, typer.Option("--checkpointing", help="compute each block again in backward")
+    ] = False,
+    master_weights: Annotated[bool, typer.Option("--master-weights", help="FP32 copies of a …-true model")] = False,
+    input: Annotated[
+        str | None,
+        typer.Option(help="for a model of your own: f32[8,3,224,224]; 8 stands for any batch", metavar="SPEC"),
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="cross_entropy, pixels, mse, bce or mean")] = None,
+    measure: Annotated[bool, typer.Option("--measure", help="on a GPU: the allocator's numbers beside these")] = False,
+    json: Annotated[Path | None, typer.Option(help="write the plan", metavar="FILE")] = None,
+) -> None:
+    """Predict the GPU memory of a training step without a GPU: what fits, and what to change first."""
+    with _errors_as_messages():
+        from ampkit.ledger.command import run
+
+        recipe = {
+            "batch_size": batch_size,
+            "precision": precision,
+            "optimizer": optimizer,
+            "accumulate": accumulate,
+            "checkpointing": checkpointing,
+            "master_weights": master_weights,
+        }
+        run(model, vram=vram, recipe=recipe, inputs=input, loss=loss, measure=measure, json_file=json)
+
+
+@app.command()
 def lab(
     dir: Annotated[
         Path | None, typer.Option(help="your working copy  [default: ~/amp-course, or AMPKIT_COURSE_DIR]")

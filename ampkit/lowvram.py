@@ -70,7 +70,7 @@ def checkpoint_blocks(model: nn.Module, names: Sequence[str] | None = None) -> l
             named = f" It has these parts: {', '.join(containers[:8])}." if containers else ""
             raise LowVramError(
                 f"{type(model).__name__} has no repeated blocks that checkpointing could be applied to by itself.{named} "
-                "Name the modules to compute twice: checkpoint_blocks(model, names=[…])."
+                "Leave checkpointing out, or name the modules to compute twice: checkpoint_blocks(model, names=[…])."
             )
     for name in names:
         try:

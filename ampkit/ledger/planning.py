@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -109,10 +109,10 @@ def _dtype(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def plan(subject: Subject, recipe: Recipe, vram: int) -> Plan:
+def plan(subject: Subject, recipe: Recipe, vram: int, *, told: Callable[[Recipe], None] | None = None) -> Plan:
     """Plan the training of a subject on a card of vram bytes, without a GPU and without its memory.
 
-    Raises LedgerError or LowVramError where the recipe cannot be rehearsed.
+    told(recipe) is called before each rehearsal. Raises LedgerError or LowVramError where the recipe cannot be rehearsed.
 
     >>> small = plan(Subject.of("mlp"), Recipe(128, precision="fp16-mixed"), vram=8 * 2**30)
     >>> small.fits, small.largest_batch is None
@@ -120,7 +120,7 @@ def plan(subject: Subject, recipe: Recipe, vram: int) -> Plan:
     """
     started = time.perf_counter()
     with Rehearsals(subject) as stage:
-        needs = _Needs(stage)
+        needs = _Needs(stage, told)
         ledger = needs.ledger(recipe)
         changes = []
         for change in _changes(recipe, ledger, needs, vram):
@@ -142,12 +142,14 @@ def plan(subject: Subject, recipe: Recipe, vram: int) -> Plan:
 class _Needs:
     """The ledger of a recipe, rehearsed once however often it is asked for."""
 
-    def __init__(self, stage: Rehearsals) -> None:
-        self.stage = stage
+    def __init__(self, stage: Rehearsals, told: Callable[[Recipe], None] | None) -> None:
+        self.stage, self.told = stage, told
         self.asked: dict[Recipe, Ledger] = {}
 
     def ledger(self, recipe: Recipe) -> Ledger:
         if recipe not in self.asked:
+            if self.told is not None:
+                self.told(recipe)
             self.asked[recipe] = Ledger(self.stage.run(recipe))
         return self.asked[recipe]
 

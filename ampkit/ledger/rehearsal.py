@@ -35,7 +35,7 @@ class Rehearsal:
     peaks       phase -> what was alive at the moment of that phase when most was; from the second step on, when the
                 optimizer has its state, and for several micro-batches from the second one on, when there are gradients
     kept        dtype -> bytes that autograd keeps from forward to backward, each storage once, without the parameters
-    kept_casts  how much of that are low-precision copies of weights
+    kept_casts  how much of that are low-precision copies of weights; kept_inputs: how much is the batch itself
     conv_bytes  input and output of the largest convolution, in the dtype that it computes in; 0 without one
     notes       what has to be said about the count, each a sentence
     seconds     how long the rehearsal took
@@ -45,6 +45,7 @@ class Rehearsal:
     peaks: dict[str, Snapshot]
     kept: dict[torch.dtype, int]
     kept_casts: int
+    kept_inputs: int
     conv_bytes: int
     notes: tuple[str, ...]
     seconds: float
@@ -116,7 +117,8 @@ class Rehearsals:
             recipe=recipe,
             peaks=peaks,
             kept=dict(kept.bytes),
-            kept_casts=kept.casts,
+            kept_casts=kept.of["cast copies"],
+            kept_inputs=kept.of["inputs"],
             conv_bytes=kernels.conv_bytes,
             notes=(*self.subject.notes, *self._notes, *kernels.notes),
             seconds=time.perf_counter() - started,
@@ -189,7 +191,7 @@ class _Kept:
     def __init__(self, live: LiveBytes) -> None:
         self.live = live
         self.bytes: Counter[torch.dtype] = Counter()
-        self.casts = 0
+        self.of: Counter[str] = Counter()
         self._held: dict[int, Tensor] = {}
         self._used: list[int] = []
         self._number = 0
@@ -206,7 +208,7 @@ class _Kept:
                 continue
             seen.add(storage._cdata)
             self.bytes[tensor.dtype] += storage.nbytes()
-            self.casts += storage.nbytes() if role == "cast copies" else 0
+            self.of[role] += storage.nbytes()
 
     def release(self, node: Any) -> None:
         for number in self._used:
