@@ -80,10 +80,14 @@ def _text(path: Path) -> str:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
-    with os.fdopen(handle, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return ""
-        return file.read(MAX_TIMESTAMP).decode("utf-8", "replace").strip()
+        return os.read(handle, MAX_TIMESTAMP).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
 
 
 def _time(text: str) -> datetime | None:
