@@ -12,11 +12,11 @@ from typing import Any
 
 from ampkit.errors import ReportError
 from ampkit.report import StepReport, read_reports
-from ampkit.show import BLUE, FAINT, INK, PURPLE, RULE, VERMILLION, Live, Shown, drawing, power
+from ampkit.show import FAINT, INK, PURPLE, RULE, VERMILLION, Live, Shown, drawing, power
 from ampkit.widgets import svg
 
 COLUMNS = 300  # a longer series is drawn by the smallest and largest value of each column
-LEFT, PLOT, HIGH, GAP = 96, 470, 62, 16  # of a chart; a row that has nothing to draw is as high as its line of text
+LEFT, PLOT, HIGH, GAP = 104, 462, 62, 16  # of a chart; a row that has nothing to draw is as high as its line of text
 NAMES = ("loss (nats)", "gradient norm", "scale", "samples/s", "peak MiB")
 LOG = NAMES[:3]
 EMPTY = {"scale": "no GradScaler in this loop", "peak MiB": "measured on CUDA only"}
@@ -169,7 +169,7 @@ def _chart(
         return top + HIGH - 4 - (HIGH - 10) * ((math.log2(value) if log else value) - low) / (high - low)
 
     skipped = [report.skipped for report in reports]
-    colour = PURPLE if name == "scale" else BLUE
+    colour = PURPLE if name == "scale" else svg.CURVE
     parts.append(_path(name, values, steps, y, colour))
     for place, value in _marked(name, values, skipped):
         parts.append(svg.cross(_x(place, steps), y(value) if value is not None else top + 4))

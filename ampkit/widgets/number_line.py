@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ampkit.formats import BF16, E4M3, E5M2, FP16, FP32, TF32, Format
-from ampkit.show import BLUE, FAINT, INK, ORANGE, RULE, VERMILLION, Live, drawing, power
+from ampkit.show import FAINT, INK, ORANGE, RULE, VERMILLION, Live, drawing, power
 from ampkit.widgets import svg
 from ampkit.widgets.bit_flipper import number
 
@@ -93,7 +93,7 @@ def line_svg(line: NumberLine) -> str:
         parts.append(svg.text(x, base + 19, label, size=11))
     note = "log2 axis" if line.log else "linear axis"
     parts.append(svg.text(LEFT + PLOT + 14, base + 36, note, size=11, anchor="start", ink=FAINT))
-    parts.append(_legend(base + 36))
+    parts.append(_legend(line, base + 36))
     return "".join(parts) + "</svg>"
 
 
@@ -150,7 +150,7 @@ def _row(line: NumberLine, fmt: Format, top: float) -> list[str]:
     labelled = count <= 8
     for value in fmt.between(line.low, line.high):
         x = LEFT + PLOT * line.place(value)
-        colour, up = (BLUE, 12) if abs(value) >= fmt.smallest_normal else (ORANGE, 7)
+        colour, up = (svg.CURVE, 12) if abs(value) >= fmt.smallest_normal else (ORANGE, 7)
         colour = INK if value == 0 else colour
         parts.append(f'<path d="M{x:.1f},{middle + 14} V{middle - up + 4}" style="stroke:{colour};stroke-width:1.6"/>')
         if labelled:
@@ -164,26 +164,31 @@ def _band(line: NumberLine, low: float, high: float, top: float, kind: str) -> s
     if low >= high:
         return ""
     x, end = (LEFT + PLOT * min(max(line.place(at), 0.0), 1.0) for at in (low, high))
-    fill = {"normal": BLUE, "subnormal": ORANGE}.get(kind, "url(#ampkit-hatch)")
+    fill = {"normal": svg.CURVE, "subnormal": ORANGE}.get(kind, _hatch(line))
     wide = max(end - x, 1.5)  # the subnormals of FP16 are a hair on a linear axis, and they are there
     return f'<rect x="{x:.1f}" y="{top + 8}" width="{wide:.1f}" height="22" style="fill:{fill}"/>'
 
 
-def _legend(y: float) -> str:
+def _legend(line: NumberLine, y: float) -> str:
     parts = [
-        '<defs><pattern id="ampkit-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'<defs><pattern id="{_hatch(line)[5:-1]}" width="6" height="6" patternUnits="userSpaceOnUse" '
         f'patternTransform="rotate(45)"><path d="M0,0 V6" style="stroke:{VERMILLION};stroke-width:2"/></pattern></defs>'
     ]
     x = LEFT
     for fill, words, wide in (
-        (BLUE, "normal", 84),
+        (svg.CURVE, "normal", 84),
         (ORANGE, "subnormal", 108),
-        ("url(#ampkit-hatch)", "no number: rounds to 0, or overflows", 0),
+        (_hatch(line), "no number: rounds to 0, or overflows", 0),
     ):
         parts.append(f'<rect x="{x}" y="{y - 9}" width="14" height="10" style="fill:{fill}"/>')
         parts.append(svg.text(x + 20, y, words, size=11, anchor="start", ink=FAINT))
         x += wide
     return "".join(parts)
+
+
+def _hatch(line: NumberLine) -> str:
+    """The fill of what holds no number, named after the view: a page has several lines, and any may be folded away."""
+    return f"url(#ampkit-hatch-{abs(hash((line.low, line.high, line.log))) % 10**9})"
 
 
 def _axis(line: NumberLine) -> list[tuple[float, str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 
-from ampkit.show import INK, MONO, PAPER, VERMILLION
+from ampkit.show import BLUE, INK, MONO, PAPER, VERMILLION
 
 WIDTH = 740  # of every drawing, in pixels
+CURVE = f"var(--jp-brand-color1, {BLUE})"  # a blue that JupyterLab's dark theme makes lighter
 
 
 def opened(height: int, alt: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from ampkit import ReportError, StepReport, write_reports
 from ampkit.widgets import dashboard, watch
-from ampkit.widgets.dashboard import COLUMNS, charts_svg
+from ampkit.widgets.dashboard import COLUMNS, LEFT, PLOT, charts_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 FIRST = StepReport(0, 2.0, 0.5, 4.0, False, 64, 0.01, None)
@@ -61,7 +61,7 @@ def test_the_curve_goes_through_the_first_and_the_last_value():
     curve = next(path.attrib["d"] for path in root.iter(f"{SVG}path") if "1.8" in path.attrib["style"])
     points = [tuple(map(float, point)) for point in re.findall(r"([\d.]+),([\d.]+)", curve)]
     assert len(points) == 5
-    assert points[-1][0] - points[0][0] == pytest.approx(470 / 2, abs=0.2)  # 5 of 9 steps: half of the width
+    assert points[-1][0] - points[0][0] == pytest.approx(PLOT / 2, abs=0.2)  # 5 of 9 steps: half of the width
     assert [y for _, y in points] == sorted(y for _, y in points)  # the loss falls, and y grows downwards
 
 
@@ -74,7 +74,7 @@ def test_a_long_run_is_thinned_out_but_keeps_its_extremes():
     curve = next(p.attrib["d"] for p in ElementTree.fromstring(drawn).iter(f"{SVG}path") if "1.8" in p.attrib["style"])
     assert curve.count(",") <= 2 * COLUMNS
     peak = min(re.findall(r"([\d.]+),([\d.]+)", curve), key=lambda point: float(point[1]))
-    assert float(peak[0]) == pytest.approx(96 + 470 * 12_345 / 19_999, abs=0.2)
+    assert float(peak[0]) == pytest.approx(LEFT + PLOT * 12_345 / 19_999, abs=0.2)
 
 
 def test_a_list_of_reports_is_a_picture_that_needs_no_kernel():
