@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 __all__ = ["GpuKernels"]
 
@@ -21,6 +22,7 @@ RECURRENT_NOTE = (
 )
 _RECURRENT = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 _CONVOLUTIONS = tuple(f"conv{'_transpose' if back else ''}{d}d" for back in (False, True) for d in (1, 2, 3))
+_ATTENTION = F.scaled_dot_product_attention
 _LONGEST_HEAD = (
     256  # of flash attention: aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_head_dim_size_flash
 )
@@ -42,20 +44,40 @@ class GpuKernels(TorchFunctionMode):
         self.notes: dict[str, None] = {}  # in the order of their first use
         self.conv_bytes = 0
 
+    def __enter__(self) -> GpuKernels:
+        F.scaled_dot_product_attention = self._attention  # F.multi_head_attention_forward's call of it passes no mode
+        return super().__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        F.scaled_dot_product_attention = _ATTENTION
+        super().__exit__(*raised)
+
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        if function is F.scaled_dot_product_attention:
+        if function is _ATTENTION:
             return self._attention(*args, **kwargs)
         if name in _RECURRENT:
             self.notes[RECURRENT_NOTE] = None
-            with torch.backends.cudnn.flags(enabled=False):
-                return function(*args, **kwargs)
+            return self._recurrent(function, args, kwargs)
         result = function(*args, **kwargs)
         if name in _CONVOLUTIONS and isinstance(result, Tensor):
             size = (args[0].numel() + result.numel()) * result.element_size()
             self.conv_bytes = max(self.conv_bytes, size)
         return result
+
+    def _recurrent(self, function: Any, args: Any, kwargs: Any) -> Any:
+        with torch.backends.cudnn.flags(enabled=False):
+            if not torch.is_autocast_enabled("cuda"):
+                return function(*args, **kwargs)
+            dtype = torch.get_autocast_dtype("cuda")  # cuDNN's weights are cast once, and not once a time step
+
+            def cast(value: Any) -> Any:
+                return value.to(dtype) if isinstance(value, Tensor) and value.dtype is torch.float32 else value
+
+            args, kwargs = tree_map(cast, (args, kwargs))
+            with torch.autocast("cuda", enabled=False):
+                return function(*args, **kwargs)
 
     def _attention(
         self,
@@ -93,7 +115,7 @@ class GpuKernels(TorchFunctionMode):
             bias = None if attn_mask is None else self._bias(attn_mask, query, key)
             operator = torch.ops.aten._scaled_dot_product_efficient_attention
             return operator(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
-        return F.scaled_dot_product_attention(
+        return _ATTENTION(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -160,7 +161,7 @@ class Rehearsals:
                 kept.count()
                 peaks["forward"] = live.peak
                 live.start_phase()
-                with kernels, _backward_by_hand():  # a checkpoint computes attention again
+                with kernels, _backward_by_hand(kept):  # a checkpoint computes attention again
                     fake_backward(loss, after=kept.release)
                 del loss
                 peaks["backward"] = live.peak
@@ -214,7 +215,7 @@ class _Kept:
         for number in self._used:
             self._held.pop(number, None)
         self._used.clear()
-        if hasattr(node, "variable"):
+        if hasattr(node, "variable") and node.variable.grad is not None:
             self.live.call("gradients", [node.variable.grad])
 
     def _pack(self, tensor: Tensor) -> int:
@@ -258,7 +259,7 @@ def _held_in(model: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 @contextmanager
-def _backward_by_hand() -> Iterator[None]:
+def _backward_by_hand(kept: _Kept) -> Iterator[None]:
     """What backward does to itself: reentrant checkpoints call autograd again, and others ask which pass this is."""
     task = next(_TASKS)  # one number for the whole pass, or each saved tensor would be recomputed for itself
 
@@ -266,7 +267,7 @@ def _backward_by_hand() -> Iterator[None]:
         tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
         gradients = (grad_tensors,) if isinstance(grad_tensors, Tensor) else grad_tensors or (None,) * len(tensors)
         for tensor, gradient in zip(tensors, gradients, strict=True):
-            fake_backward(tensor, gradient)
+            fake_backward(tensor, gradient, after=kept.release)
 
     before = torch._C._current_graph_task_id, torch.autograd.backward
     torch._C._current_graph_task_id, torch.autograd.backward = (lambda: task), again
@@ -281,6 +282,8 @@ _TASKS = itertools.count(2**40)
 
 @contextmanager
 def _told_as_ledger_errors(name: str) -> Iterator[None]:
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # it prints the traceback of what is told here in words
+    silent, log.disabled = log.disabled, True
     try:
         yield
     except AmpkitError:
@@ -288,16 +291,22 @@ def _told_as_ledger_errors(name: str) -> Iterator[None]:
     except Exception as error:
         if _fake_had_no_answer(error):
             raise LedgerError(
-                f"{name} decides by the values of tensors ({_first_line(error)}), and tensors without data have none: "
-                "which way it goes, and so what it keeps, cannot be told before it runs. Measure it on a GPU with "
-                "--measure, or give the model a switch that takes the decision out of the forward."
+                f"{name} asks for the value of a tensor ({_first_line(error)}), and tensors without data have none: "
+                "which way it goes then, and so what it keeps, cannot be told before it runs. Give the model a switch "
+                "that takes the decision out of its forward, or measure on a GPU."
             ) from error
-        if isinstance(error, torch.cuda.OutOfMemoryError):
-            raise
+        if "unsafe to autocast" in str(error):
+            raise LedgerError(
+                f"{name} computes a binary cross-entropy of probabilities, which CUDA autocast refuses, so it does not "
+                "train in this precision. Use binary_cross_entropy_with_logits (nn.BCEWithLogitsLoss) without the "
+                "sigmoid before it, or plan in fp32."
+            ) from error
         raise LedgerError(
-            f"{name} raised {type(error).__name__} in a training step on fake CUDA: {_first_line(error)} If it trains "
+            f"{name} raised {type(error).__name__} in a training step on fake CUDA: {_first_line(error)}. If it trains "
             "on a GPU, this is a limit of the rehearsal; if it does not, fix the model or the --input first."
         ) from error
+    finally:
+        log.disabled = silent
 
 
 def _fake_had_no_answer(error: BaseException | None) -> bool:
@@ -308,5 +317,4 @@ def _fake_had_no_answer(error: BaseException | None) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    line = next(iter(str(error).strip().splitlines()), "").rstrip(" .")
-    return f"{line or type(error).__name__}."
+    return next(iter(str(error).strip().splitlines()), "").rstrip(" .") or type(error).__name__
