@@ -174,6 +174,54 @@ def plan(
 
 
 @app.command()
+def doctor(
+    context: typer.Context,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="a log FILE.jsonl, or a model: a name, package.module:callable, file.py:callable; "
+            "this machine, if nothing is named",
+            metavar="[LOG|MODEL]",
+        ),
+    ] = None,
+    input: Annotated[str | None, typer.Option(help="model: what it takes, as f32[8,3,224,224]", metavar="SPEC")] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="model: examples, for a registered one")] = 8,
+    precision: Annotated[str, typer.Option(help="model: fp16-mixed, bf16-mixed, fp16-true, …")] = "fp16-mixed",
+    device: Annotated[str | None, typer.Option(help="model: cuda or cpu  [default: cuda if there is one]")] = None,
+    scale: Annotated[float | None, typer.Option(help="model: of the loss; 1 is no scaler  [default: 65536]")] = None,
+    weights: Annotated[Path | None, typer.Option(help="model: load these weights", metavar="FILE.pt")] = None,
+    evaluate: Annotated[bool, typer.Option("--eval", help="model: in evaluation mode, not in training mode")] = False,
+    growth_interval: Annotated[int, typer.Option(min=1, help="log: of its GradScaler")] = 2000,
+    max_norm: Annotated[float | None, typer.Option(help="log: what its gradients were clipped to")] = None,
+    json: Annotated[Path | None, typer.Option(help="write what was found", metavar="FILE.json")] = None,
+) -> None:
+    """Find what is wrong: with this machine, with a training run by its log, or with a model's numbers.
+
+    Exit status: 0 healthy, 3 something was found, 1 an error, 2 mistyped.
+    """
+    with _errors_as_messages():
+        from ampkit.doctor.command import misplaced, run
+
+        given = [name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"]
+        if (complaint := misplaced(what, given)) is not None:
+            raise typer.BadParameter(complaint)
+        status = run(
+            what,
+            input=input,
+            batch_size=batch_size,
+            precision=precision,
+            device=device,
+            scale=scale,
+            weights=weights,
+            evaluate=evaluate,
+            growth_interval=growth_interval,
+            max_norm=max_norm,
+            json_file=json,
+        )
+        raise typer.Exit(status)
+
+
+@app.command()
 def lab(
     dir: Annotated[
         Path | None, typer.Option(help="your working copy  [default: ~/amp-course, or AMPKIT_COURSE_DIR]")

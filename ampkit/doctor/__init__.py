@@ -1,12 +1,25 @@
 """The doctor: where the numbers break and why, what a log of steps says, what is wrong with this machine.
 
 examine(model, inputs, targets, loss_fn)    one forward and backward pass, op by op
+    diagnose(reports), diagnose_log(path)       the state of a training run
+    environment()                               PyTorch, driver, GPU, memory and settings of this machine
+
+Each returns a Diagnosis: its state, its findings with cause, evidence and cure, as text or as JSON.
 """
 
 import importlib
 
-_HOME = {"Diagnosis": "findings", "Examination": "numbers", "Finding": "findings", "examine": "numbers"}
-__all__ = ["Diagnosis", "Examination", "Finding", "examine"]
+_HOME = {
+    "Diagnosis": "findings",
+    "Examination": "numbers",
+    "Finding": "findings",
+    "diagnose": "logs",
+    "diagnose_log": "logs",
+    "environment": "machine",
+    "examine": "numbers",
+    "read_log": "logs",
+}
+__all__ = ["Diagnosis", "Examination", "Finding", "diagnose", "diagnose_log", "environment", "examine", "read_log"]
 
 
 def __getattr__(name):

@@ -75,6 +75,7 @@ def examine(
     device: str | torch.device | None = None,
     scale: float | None = None,
     policy: str = "cuda",
+    name: str | None = None,
 ) -> Examination:
     """Find the first op and module that makes an inf, a nan or lost gradients, and which of the known causes it is.
 
@@ -90,6 +91,7 @@ def examine(
                scale=1 is FP16 without a scaler.
     policy     whose autocast a CPU follows. "cuda" (default): CUDA's casts on real FP16 numbers, see
                ampkit.doctor.cuda_policy; "cpu": PyTorch's own CPU autocast, for a model that is trained on CPUs.
+    name       what the text calls the model, by default its class
 
     A scale that is too large is no finding: the GradScaler skips such steps and halves. What FP16 would have to
     do for ever, or what training would never recover from, is one. Raises DeviceError for what the device cannot do,
@@ -112,6 +114,7 @@ def examine(
     if not (scale > 0 and math.isfinite(scale)):
         raise DoctorError(f"The scale is a finite number greater than 0, and not {scale!r}.")
     run = _Run(_placed(model, device, precision), device, precision, scale, policy, loss_fn)
+    run.name = name or type(run.model).__name__
     with _unchanged(run.model, device), precision.float32_math(device):
         return run.examine(_to(inputs, device), _to(targets, device))
 
@@ -458,6 +461,23 @@ class _Run:
 
     # The whole
 
+    def _room(self, seen: _Pass) -> list[str]:
+        """How far a healthy FP16 pass stayed from FP16's limit."""
+        if self.precision.compute_dtype is not torch.float16:
+            return []
+        parts = []
+        for phase in ("forward", "backward"):
+            low = [op for op in seen.recorder.ops if op.phase == phase and op.output.dtype is torch.float16]
+            if low:
+                op = max(low, key=lambda op: op.output.largest)
+                at = f" at scale {self.used:g}" if phase == "backward" else ""
+                parts.append(f"{phase}{at} {op.output.largest:.4g} ({op.name} in {place(op.module)})")
+        if not parts:
+            return ["Nothing was computed in FP16."]
+        suggested = self._suggested(seen)
+        scale = f" A first scale of {suggested:g} leaves the gradients a factor of 8." if suggested else ""
+        return [f"The largest FP16 numbers, of 65504: {'; '.join(parts)}.{scale}"]
+
     def _notes(self, seen: _Pass) -> list[str]:
         notes = []
         if self.simulated:
@@ -477,9 +497,11 @@ class _Run:
 
     def _result(self, seen: _Pass, findings: list[Finding]) -> Examination:
         first = findings[0].cause if findings else None
+        if first is None:
+            self.notes = self._room(seen) + self.notes
         state = f"healthy in {self.precision}" if first is None else f"{first} in {self.precision}"
         return Examination(
-            subject=type(self.model).__name__,
+            subject=self.name,
             state=state,
             findings=tuple(findings),
             notes=tuple(self.notes),
