@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import socket
 
 import nbformat
 import pytest
@@ -66,6 +67,34 @@ def test_of_several_answer_cells_the_last_counts_and_the_others_still_run_before
     assert rebuilt.notes == ["of several cells clipped_step the last one is the answer"]
 
 
+def test_an_untouched_copy_behind_an_answer_does_not_undo_it(room):
+    cells = cells_of(room, {"clipped_step": "mine"})
+    stub = next(cell.source for cell in room.released.cells if cell.get("id") == "clipped_step")
+    cells.append({"cell_type": "code", "source": stub, "grade_id": "clipped_step", "id": "x"})
+    rebuilt = rebuild(room, cells)
+    assert [cell["source"] for cell in rebuilt.cells].count(stub) == 0 and "mine" in [
+        c["source"] for c in rebuilt.cells
+    ]
+    assert rebuilt.notes == ["a copy of cell clipped_step was left out"]
+
+
+def test_an_answer_whose_cell_was_made_anew_is_not_undone_by_the_cell_that_is_put_back(room):
+    cells = cells_of(room)
+    at = place(cells, "clipped_step")
+    cells[at] = {"cell_type": "code", "source": "def clipped_step(): pass", "grade_id": None, "id": "x"}
+    rebuilt = rebuild(room, cells)
+    sources = {cell["id"]: cell["source"] for cell in rebuilt.cells}
+    assert sources["clipped_step"] == "" and "def clipped_step(): pass" in sources.values()
+    assert rebuilt.notes == ["cell clipped_step was missing; its answer was looked for in the other cells"]
+    nbformat.validate(rebuilt.notebook)
+
+
+def test_a_notebook_in_utf_16_and_one_with_a_byte_order_mark_are_read(room):
+    text = nbformat.writes(room.released)
+    for encoding in ("utf-16", "utf-32", "utf-8-sig"):
+        assert parse(text.encode(encoding), "n.ipynb") == cells_of(room)
+
+
 def test_cells_of_the_students_own_keep_their_place(room):
     cells = cells_of(room)
     own = {"cell_type": "code", "source": "def my_norm(): pass", "grade_id": None, "id": "x"}
@@ -121,6 +150,11 @@ def test_cells_of_any_shape_are_read_and_rebuilt(room, cells, kind):
     assert graded == [cell.metadata.nbgrader.grade_id for cell in room.released.cells if "nbgrader" in cell.metadata]
 
 
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
 def test_what_is_no_plain_file_is_refused(tmp_path):
     target = tmp_path / "secret"
     target.write_text('{"cells": []}')
@@ -128,6 +162,9 @@ def test_what_is_no_plain_file_is_refused(tmp_path):
         "link": lambda p: p.symlink_to(target),
         "folder": lambda p: p.mkdir(),
         "fifo": os.mkfifo,
+        "socket": make_socket,
+        "to a device": lambda p: p.symlink_to("/dev/zero"),
+        "dangling": lambda p: p.symlink_to("/nowhere"),
         "none": lambda p: None,
     }.items():
         make(tmp_path / name)
@@ -140,3 +177,36 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path):
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(SubmissionError, match="clear its outputs"):
         read(tmp_path / "n.ipynb")
+
+
+def test_a_folder_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "n.ipynb").write_text('{"cells": []}')
+    (tmp_path / "bob").symlink_to("ada")
+    assert read(tmp_path / "ada" / "n.ipynb") == []
+    with pytest.raises(SubmissionError, match="its folder is a link"):
+        read(tmp_path / "bob" / "n.ipynb")
+
+
+@pytest.mark.parametrize("change", ["grow", "shrink", "rewrite"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, change):
+    path = tmp_path / "n.ipynb"
+    path.write_text('{"cells": []}   ')
+    fstat, calls = os.fstat, []
+
+    def slow(descriptor):
+        calls.append(fstat(descriptor))
+        if len(calls) == 1:
+            path.write_text({"grow": '{"cells": [{}]}' * 9, "shrink": "{}", "rewrite": '{"cells": [5]}  '}[change])
+            os.utime(path, ns=(0, calls[0].st_mtime_ns + 1))
+        return calls[-1]
+
+    monkeypatch.setattr(os, "fstat", slow)
+    with pytest.raises(SubmissionError, match="was written to while it was read"):
+        read(path)
+
+
+def test_an_id_of_any_depth_is_no_trouble():
+    deep = "[" * 900 + "]" * 900
+    cells = parse(b'{"cells": [{"cell_type": "code", "id": %s}]}' % deep.encode(), "n.ipynb")
+    assert cells[0]["id"] == ""
