@@ -4,8 +4,8 @@ policy, policies    what autocast of a device type does with an op, asked of the
 inspect             every op of a model's forward pass, in order, with the casts that autocast inserts
 """
 
+from ampkit.ops.cast_lists import CATEGORIES, DEVICE_TYPES, Policy, listed_ops, policies, policy
 from ampkit.ops.inspection import Inspection, ModuleSummary, OpRecord, Stop, inspect
-from ampkit.ops.policy import CATEGORIES, DEVICE_TYPES, Policy, listed_ops, policies, policy
 from ampkit.ops.watch import Cast, Kernel, TensorInfo
 
 __all__ = [

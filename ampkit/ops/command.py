@@ -11,6 +11,7 @@ from ampkit import models
 from ampkit.errors import FakeError, ModelError, OpsError
 from ampkit.ops import tables
 from ampkit.ops.inspection import Inspection, inspect
+from ampkit.precision import Precision
 
 __all__ = ["print_lists", "run"]
 
@@ -69,6 +70,7 @@ def _inspected(
     spec: str, device_type: str, dtype: torch.dtype, input: str | None, batch_size: int, real: bool
 ) -> Inspection:
     if real:
+        Precision("fp16-mixed" if dtype is torch.float16 else "bf16-mixed").check(device_type)
         inputs = _inputs(spec, input, batch_size, device_type)
         return inspect(models.build(spec).to(device_type), *inputs, device_type=device_type, dtype=dtype, real=True)
     inputs = _inputs(spec, input, batch_size, "meta")

@@ -340,6 +340,11 @@ def _stop(error: Exception, watch: Watch, on: str) -> Stop:
             "what comes next depends on a value (if x > 0, .item(), x[mask]), and nothing has one here. The records end "
             "before it. On a machine with the device, real=True (--real) follows this input's way."
         )
+    elif fake and "not linked with support for cuda" in words:
+        meaning = (
+            "this is a CPU-only build of PyTorch, which cannot follow fake CUDA tensors through this op. The records end "
+            "before it. A CUDA build of PyTorch can, and needs no GPU for that."
+        )
     elif fake and (isinstance(error, UnsupportedOperatorException | NotImplementedError) or _needs_device(words)):
         meaning = "PyTorch cannot run this op without data and without the device. The records end before it."
     else:
@@ -350,9 +355,7 @@ def _stop(error: Exception, watch: Watch, on: str) -> Stop:
 
 
 def _needs_device(words: str) -> bool:
-    return any(
-        sign in words for sign in ("NVIDIA driver", "CUDA error", "not linked with support for cuda", "CUDA enabled")
-    )
+    return any(sign in words for sign in ("NVIDIA driver", "CUDA error", "CUDA enabled"))
 
 
 def _counts(records: tuple[OpRecord, ...]) -> dict[torch.dtype, int]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
+from ampkit.ops.cast_lists import CATEGORIES, policies
 from ampkit.ops.inspection import Inspection, OpRecord
-from ampkit.ops.policy import CATEGORIES, policies
 from ampkit.ops.watch import TensorInfo
 from ampkit.show import table
 

@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ampkit.ops.policy import DEVICE_TYPES, listed_ops, overload, policy
+from ampkit.ops.cast_lists import DEVICE_TYPES, listed_ops, overload, policy
 
 __all__ = ["Cast", "Kernel", "TensorInfo", "Watch"]
 
