@@ -23,9 +23,9 @@ __all__ = ["Op", "Recorder", "Stats", "stats"]
 
 LOW = (torch.float16, torch.bfloat16)
 
-# Not computed a second time: their results are no numbers yet, or they hand a workspace of their own dtype from forward
-# to backward (an FP32 call with an FP16 workspace aborts the process).
-OPAQUE = ("empty", "rnn", "cudnn", "miopen", "mkldnn", "attention_backward", "_fused")
+# Not computed a second time: they hand a workspace of their own dtype from forward to backward, and an FP32 call with an
+# FP16 workspace aborts the process.
+OPAQUE = ("rnn", "cudnn", "miopen", "mkldnn", "attention_backward", "_fused")
 
 
 @dataclass(frozen=True)
@@ -238,6 +238,10 @@ class Recorder(TorchDispatchMode):
         self.seeded |= torch.Tag.nondeterministic_seeded in func.tags and not _without_dropout(func, leaves)
         outputs = [leaf for leaf in tree_flatten(out)[0] if _numbers(leaf)]
         if not outputs or _is_view(func):
+            return out
+        if "empty" in func.name():  # memory that nothing was written to yet: its numbers are nobody's
+            for output in outputs:
+                self._made.pop(_storage(output), None)
             return out
         shadow = self._in_fp32(func, args, kwargs, before) if self.compare else None
         for place, output in enumerate(outputs):

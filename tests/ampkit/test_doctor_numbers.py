@@ -616,6 +616,21 @@ def test_the_cpus_own_policy_computes_softmax_lower_than_cudas():
     assert seen == {"cuda": torch.float32, "cpu": torch.float16}
 
 
+def test_memory_that_nothing_was_written_to_is_nobodys_number():
+    def fills(m, x):
+        junk = torch.full((1 << 14,), math.nan).half()
+        del junk  # the next tensor of this size is likely to lie there
+        return m.part0(x) + torch.empty(1 << 14, dtype=HALF).zero_()[:4]
+
+    diagnosis = on_cpu(Does(fills, nn.Linear(4, 4)), torch.randn(2, 4), loss_fn=mean_square)
+    assert diagnosis.healthy and not any("empty" in op.name for op in diagnosis.ops)
+
+
+def test_a_healthy_pass_says_how_much_room_it_has():
+    (note, *_) = on_cpu(models.mlp(), torch.randn(2, 1, 8, 8), torch.zeros(2, dtype=torch.int64), cross_entropy).notes
+    assert note.startswith("The largest FP16 numbers, of 65504: forward") and "backward at scale 65536" in note
+
+
 def test_without_a_loss_only_the_forward_pass_is_examined_and_that_is_said():
     diagnosis = on_cpu(models.mlp(), torch.randn(2, 1, 8, 8))
     assert diagnosis.healthy and {op.phase for op in diagnosis.ops} == {"forward"}
