@@ -128,7 +128,7 @@ def ops(
             raise typer.BadParameter("Name a MODEL, or ask for --lists: one of the two.")
         from ampkit.ops import command
 
-        if lists:
+        if model is None:
             command.print_lists(device)
         elif not command.run(
             model, dtype=dtype, device=device, input=input, batch_size=batch_size, by=by, real=real, json_file=json

@@ -277,6 +277,10 @@ def _attempt(
     return watch.dtype, results[0].dtype if results else None, ""
 
 
+def _length(argument: torch._C.Argument) -> int | None:
+    return getattr(argument, "N", None)  # of "int[2]": 2; PyTorch's type stubs leave it out
+
+
 def _is_needed(argument: torch._C.Argument) -> bool:
     no_dim = argument.name == "dim" and argument.default_value is None  # cross warns without
     return not argument.has_default_value() or (no_dim and str(argument.type) == "Optional[int]")
@@ -290,7 +294,7 @@ def _value(argument: torch._C.Argument, tensor: Any) -> Any:
     if kind == "Tensor":
         return tensor()
     if kind == "List[Tensor]":
-        return [tensor() for _ in range(argument.N or 4)]
+        return [tensor() for _ in range(_length(argument) or 4)]
     if kind == "List[Optional[Tensor]]":
         return [torch.zeros(2, dtype=torch.int64, device="cpu")]
     if kind == "Optional[int]":
@@ -298,7 +302,7 @@ def _value(argument: torch._C.Argument, tensor: Any) -> Any:
     if kind.startswith("Optional"):
         return None
     if kind.startswith("List[int]"):
-        return [0] if argument.name == "dim" else [1] * (argument.N or 1)
+        return [0] if argument.name == "dim" else [1] * (_length(argument) or 1)
     if kind == "str":
         return "ij,jk" if argument.name == "equation" else ""
     return {"int": 0, "float": 1.0, "number": 1, "bool": False}[kind]

@@ -245,7 +245,8 @@ def _run(
 ) -> Inspection:
     watch = Watch(device_type, dtype)
     places = _Places(model, watch)
-    stopped, outputs = None, ()
+    stopped: Stop | None = None
+    outputs: tuple[TensorInfo, ...] = ()
     with autocast, places.followed(), watch:
         try:
             result = model(*inputs)

@@ -84,17 +84,14 @@ def both(cuda: Inspection, cpu: Inspection) -> str:
 
 
 def _pair(cuda: OpRecord | None, cpu: OpRecord | None) -> tuple[str, ...]:
-    record = cuda or cpu
     cells = []
     for side in (cuda, cpu):
-        if side is None:
-            cells += ["(not run)", ""]
-        else:
-            cells += [f"{short(side.compute)}  {_category(side)}", _dtypes(side.outputs)]
+        cells += [f"{short(side.compute)}  {_category(side)}", _dtypes(side.outputs)] if side else ["(not run)", ""]
     same = (
         cuda is None or cpu is None or (cuda.compute == cpu.compute and _dtypes(cuda.outputs) == _dtypes(cpu.outputs))
     )
-    return "" if same else "≠", record.module or "(model)", record.op, *cells
+    place = next((side.module or "(model)", side.op) for side in (cuda, cpu) if side)
+    return "" if same else "≠", *place, *cells
 
 
 def findings(inspection: Inspection) -> str:

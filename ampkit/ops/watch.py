@@ -6,6 +6,7 @@ and do nothing for a thread that is not watching. Below: a TorchDispatchMode, wh
 """
 
 import functools
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from ampkit.ops.cast_lists import DEVICE_TYPES, listed_ops, overload, policy
 __all__ = ["Cast", "Kernel", "TensorInfo", "Watch"]
 
 _KEY_NAME = "AutocastPrivateUse1"
-_KEY = torch._C.DispatchKey.AutocastPrivateUse1
+_KEY = torch._C._dispatch_key_parse(_KEY_NAME)
 
 # Ops that are composed of others and that no device's autocast lists, which one wants to see by their own name.
 _NAMED = ("dropout", "max_pool2d", "avg_pool2d", "adaptive_avg_pool2d", "instance_norm", "batch_norm")
@@ -103,7 +104,7 @@ class _Call:
             return functools.reduce(torch.promote_types, numbers) if numbers else None
         return _computed_in(self.kernels[0]) if self.kernels else None
 
-    def is_cast_target(self, dtype: torch.dtype, lower: torch.dtype) -> bool:
+    def is_cast_target(self, dtype: torch.dtype | None, lower: torch.dtype) -> bool:
         """Whether autocast casts to this dtype for an op of this category; an op may well cast by itself besides."""
         return dtype in _CAST_TO.get(self.category, lambda lower: ())(lower)
 
@@ -125,7 +126,8 @@ class Watch(TorchDispatchMode):
         self.device_type, self.dtype = device_type, dtype
         self.module_stack: list[str] = []
         self.calls: list[_Call] = []
-        self.records: list[dict[str, Any]] = []
+        self.records: list[tuple[int, dict[str, Any]]] = []
+        self.begun = itertools.count()
         self.others = 0
         self.last = ("", "")
         self.weights: dict[int, tuple[Tensor, torch.dtype]] = {}
@@ -167,7 +169,7 @@ class Watch(TorchDispatchMode):
         call = _Call(
             name.partition(".")[0], found.category if listed else "", self.module, _named_tensors(op, args, kwargs)
         )
-        call.position = len(self.records)
+        call.position = next(self.begun)
         self.last = (self.module, call.name)
         banned = ""
         self.calls.append(call)
@@ -232,7 +234,7 @@ class Watch(TorchDispatchMode):
         is_cast = name == "_to_copy"
         self.records.append(
             (
-                len(self.records),
+                next(self.begun),
                 {
                     "module": self.module,
                     "op": "to" if is_cast else name,
