@@ -10,7 +10,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils._pytree import tree_flatten
 
+from ampkit import models
+from ampkit.doctor import examine
 from ampkit.doctor.cuda_policy import _overload, casts_on_cuda, cuda_autocast, cuda_policy
+from ampkit.ops import inspect
 
 HEADER = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
 HALF, FLOAT = torch.float16, torch.float32
@@ -160,6 +163,24 @@ def test_a_custom_function_computes_forward_and_backward_in_half():
             loss = Product.apply(x, weight).float().sum()
         loss.backward()
     assert seen == [HALF, HALF] and weight.grad.dtype is FLOAT
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "bert_tiny", "gpt_tiny"])
+def test_each_op_of_a_model_computes_in_the_dtype_that_the_op_inspector_says(name):
+    model = models.build(name).eval()
+    inputs, _ = models.example(name, 2)
+    said = [
+        (record.module, kernel.name, kernel.outputs[0])
+        for record in inspect(model, *inputs, device_type="cuda", dtype=HALF).records
+        for kernel in record.kernels
+        if record.op != "scaled_dot_product_attention"  # on a CPU it is one kernel
+    ]
+    ran = [(op.module, op.name, op.output.dtype) for op in examine(model, inputs, device="cpu").ops if not op.label]
+    # normalisation and pooling are other kernels on a CPU, and the inspector leaves copies out
+    names = {one[1] for one in said} & {one[1] for one in ran} - {"_to_copy"}
+    said, ran = (list(dict.fromkeys(one for one in ops if one[1] in names)) for ops in (said, ran))
+    assert said == ran and len(ran) >= 6
+    assert HALF in {one[2] for one in ran}
 
 
 def test_a_weight_is_cast_once_so_that_its_gradients_add_up_in_half():
