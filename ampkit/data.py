@@ -124,7 +124,8 @@ def text(length: int = 64, *, next_token: bool = True) -> Dataset:
 
     next_token: the language reference that comes with Python for `help()` (pydoc_data.topics, some 700 kB of English),
     cut into pieces; targets int64 (N, length) are the following bytes. Otherwise half of the pieces are that reference
-    and half are source code of the standard library; targets int64 (N,) are 0 for English and 1 for code.
+    and half are source code of the standard library, each after a token 0; targets int64 (N,) are 0 for English and 1
+    for code.
     Every tenth piece is held out. On one version of Python the data are always the same; another version has a slightly
     other text. Raises DataError if this Python comes without it.
     """
@@ -134,6 +135,7 @@ def text(length: int = 64, *, next_token: bool = True) -> Dataset:
     code = _pieces(_source(), length + 1)
     count = min(len(english), len(code))
     tokens = torch.stack([english[:count, :-1], code[:count, :-1]], dim=1).flatten(0, 1)
+    tokens[:, 0] = 0  # the token that BERT's head reads says nothing by itself
     return _split(tokens, torch.tensor([0, 1]).repeat(count))
 
 

@@ -1,8 +1,8 @@
 """compiled: fp16 with the model compiled by torch.compile.
 
 autocast is inside of what is compiled. Around it, PyTorch would compile the backward under autocast as well
-(torch._functorch.config.backward_pass_autocast is "same_as_forward"), and sums that are FP32 without torch.compile are
-FP16 with it. Inside, the backward is what it is without torch.compile.
+(torch._functorch.config.backward_pass_autocast is "same_as_forward"), and a layer that was kept in FP32 with
+`autocast(enabled=False)` would have its backward in FP16. Inside, the backward is what it is without torch.compile.
 """
 
 import time

@@ -58,7 +58,7 @@ def _resnet50() -> nn.Module:
 
 
 def _bert_tiny() -> nn.Module:
-    return Bert(layers=2, width=64, heads=4, vocabulary=256, length=64)
+    return Bert(layers=2, width=64, heads=4, vocabulary=256, length=64, std=0.1)
 
 
 def _gpt_tiny() -> nn.Module:
@@ -89,7 +89,7 @@ _ENTRIES = (
         make=_bert_tiny,
         classes=2,
         data=("text", "synthetic"),
-        lr=0.05,
+        lr=0.02,
         batch_size=32,
         vocabulary=256,
         length=64,

@@ -4,6 +4,7 @@ Attention is F.scaled_dot_product_attention in both. Shapes: N batch, T tokens, 
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +51,8 @@ class Block(nn.Module):
 class Bert(nn.Module):
     """An encoder with a classification head: token numbers int64 (N, T) to logits (N, classes).
 
-    Sizes are BERT-base's by default: with 2 classes 109,483,778 parameters. All tokens are of one segment.
+    Sizes are BERT-base's by default: with 2 classes 109,483,778 parameters. All tokens are of one segment. std is the
+    weights' when they are drawn; 0.02 is meant for wide layers.
     Source: Devlin et al. 2018, BERT.
     """
 
@@ -64,6 +66,7 @@ class Bert(nn.Module):
         length: int = 512,
         classes: int = 2,
         dropout: float = 0.1,
+        std: float = 0.02,
     ):
         super().__init__()
         self.length = length
@@ -77,7 +80,7 @@ class Bert(nn.Module):
         )
         self.pooler = nn.Linear(width, width)
         self.head = nn.Linear(width, classes)
-        self.apply(_draw)
+        self.apply(partial(_draw, std=std))
 
     def forward(self, tokens_NT: Tensor) -> Tensor:
         positions_T = torch.arange(tokens_NT.shape[1], device=tokens_NT.device)
@@ -116,7 +119,7 @@ class Gpt(nn.Module):
         )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
-        self.apply(_draw)
+        self.apply(partial(_draw, std=0.02))
         for block in self.blocks:  # so that the sum over all residual paths does not grow with the depth
             for last in (block.attention.out, block.mlp[-1]):
                 nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * layers))
@@ -130,8 +133,8 @@ class Gpt(nn.Module):
         return self.head(self.norm(x_NTD))
 
 
-def _draw(module: nn.Module) -> None:
+def _draw(module: nn.Module, std: float) -> None:
     if isinstance(module, nn.Linear | nn.Embedding):
-        nn.init.normal_(module.weight, std=0.02)
+        nn.init.normal_(module.weight, std=std)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
