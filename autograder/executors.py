@@ -126,24 +126,23 @@ def cluster(address: str, *, boxed: bool, resources: dict[str, float] | None = N
 
 def _fitting(client, address: str, boxed: bool, resources: dict[str, float]) -> int:
     """The number of threads of the workers that may be given jobs, after each has said that it can do them."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    if not workers:
+    threads = client.nthreads()
+    if not threads:
         raise CourseError(
-            f"The Dask scheduler at {address} has no workers, so nothing was graded: dask worker {address}"
+            f"The Dask scheduler at {address} has no workers, so nothing was graded. Start one with: dask worker {address}"
         )
-    able = {
-        name: worker
-        for name, worker in workers.items()
-        if all((worker.get("resources") or {}).get(what, 0) >= number for what, number in resources.items())
-    }
+    able = sorted(threads)
+    if resources:
+        has = client.run(_resources)
+        able = [name for name in able if all(has[name].get(what, 0) >= number for what, number in resources.items())]
     if not able:
         wanted = " ".join(f"{what}={number:g}" for what, number in resources.items())
         raise CourseError(
-            f"The assignment asks for workers with {wanted}, and none of the {len(workers)} workers at {address} has that; "
+            f"The assignment asks for workers with {wanted}, and none of the {len(threads)} workers at {address} has that; "
             f'nothing was graded. Start one with: dask worker {address} --resources "{wanted}"'
         )
     here = abilities(False)
-    for name, said in sorted(client.run(abilities, boxed, workers=list(able)).items()):
+    for name, said in sorted(client.run(abilities, boxed, workers=able).items()):
         if said["trouble"]:
             raise WorkerError(f"The worker {name} ({said['host']}) cannot isolate an answer: {said['trouble']}")
         if said["makes"] != here["makes"]:
@@ -151,7 +150,12 @@ def _fitting(client, address: str, boxed: bool, resources: dict[str, float]) -> 
                 f"The worker {name} ({said['host']}) has {said['makes']}, this machine has {here['makes']}: it could say "
                 "something else of the same answer, so nothing was graded. Install the same versions on both."
             )
-    return sum(worker["nthreads"] for worker in able.values())
+    return sum(threads[name] for name in able)
+
+
+def _resources(dask_worker) -> dict[str, float]:
+    """What a worker was started with (Dask hands itself to this name of an argument)."""
+    return dict(dask_worker.state.total_resources)
 
 
 def abilities(boxed: bool) -> dict[str, str]:
