@@ -182,9 +182,9 @@ class Book:
 
     def _patiently(self, work: Callable):
         """Do `work`; where another process holds the gradebook, wait for it. CourseError after LOCKED_SECONDS."""
-        from sqlalchemy.exc import OperationalError
+        from sqlalchemy.exc import IntegrityError, OperationalError
 
-        give_up, told = time.monotonic() + LOCKED_SECONDS, False
+        give_up, told, raced = time.monotonic() + LOCKED_SECONDS, False, 0
         while True:
             try:
                 return work()
@@ -206,6 +206,12 @@ class Book:
                     )
                     told = True
                 time.sleep(PAUSE_SECONDS)
+            except IntegrityError:
+                # Another grader entered the same student first; what is there now is found the next time.
+                self._rollback()
+                raced += 1
+                if raced > 3:
+                    raise
             except BaseException:
                 self._rollback()
                 raise

@@ -66,7 +66,7 @@ def cluster(tmp_path_factory, boxed):
 
 
 def _wait_for_workers(address: str, number: int) -> None:
-    code = f"from distributed import Client\nwith Client({address!r}, timeout=120) as c: c.wait_for_workers({number}, timeout=120)"
+    code = f"from distributed import Client\nwith Client({address!r}) as c: c.wait_for_workers({number}, timeout=120)"
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, timeout=180)
 
 
