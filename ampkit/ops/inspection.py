@@ -36,6 +36,7 @@ class OpRecord:
     kernels     the kernels that ran for it, without views and casts, with the dtypes that they saw
     banned      PyTorch's words, where autocast refuses the op: on the device the model stops here with that error, and
                 the inspection goes on as if the op stood in an FP32 island
+    mismatch    why the op raises on a device though it ran here without data: its tensors differ in dtype
     """
 
     index: int
@@ -48,6 +49,7 @@ class OpRecord:
     casts: tuple[Cast, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     banned: str = ""
+    mismatch: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,11 @@ class Inspection:
     def banned(self) -> tuple[OpRecord, ...]:
         """The ops that autocast refuses."""
         return tuple(record for record in self.records if record.banned)
+
+    @property
+    def mismatched(self) -> tuple[OpRecord, ...]:
+        """The ops that a device refuses because their tensors differ in dtype."""
+        return tuple(record for record in self.records if record.mismatch)
 
     def compute_counts(self) -> dict[torch.dtype, int]:
         """dtype -> how many ops computed in it, the most frequent first."""
@@ -396,4 +403,5 @@ def _record_dict(record: OpRecord) -> dict[str, Any]:
         ],
         "kernels": [kernel.name for kernel in record.kernels],
         "banned": record.banned or None,
+        "mismatch": record.mismatch or None,
     }

@@ -112,6 +112,11 @@ def findings(inspection: Inspection) -> str:
             "island: with torch.autocast(device_type, enabled=False), and .float() on its inputs; or use the form with "
             "logits (binary_cross_entropy_with_logits), which autocast computes in FP32."
         )
+    for record in inspection.mismatched:
+        lines.append(
+            f"MISMATCH: {record.op} in {record.module or 'the model itself'} raises on a device: {record.mismatch} Cast one "
+            "of them, as in x.to(y.dtype)."
+        )
     if inspection.stopped:
         lines.append(f"INCOMPLETE. {inspection.stopped}")
     lines += [f"Note: {note}" for note in inspection.notes]

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ampkit.ops.cast_lists import DEVICE_TYPES, listed_ops, overload, policy
 
-__all__ = ["Cast", "Kernel", "TensorInfo", "Watch"]
+__all__ = ["SAME_DTYPE", "Cast", "Kernel", "TensorInfo", "Watch"]
 
 _KEY_NAME = "AutocastPrivateUse1"
 _KEY = torch._C._dispatch_key_parse(_KEY_NAME)
@@ -198,6 +198,7 @@ class Watch(TorchDispatchMode):
                         "casts": tuple(call.casts[name] for name in call.arguments if name in call.casts),
                         "kernels": tuple(call.kernels),
                         "banned": banned,
+                        "mismatch": _mismatch(call.kernels),
                     },
                 )
             )
@@ -243,6 +244,7 @@ class Watch(TorchDispatchMode):
                     "outputs": TensorInfo.all_in(went),
                     "compute": None if is_cast else _computed_in(kernel),
                     "kernels": (kernel,),
+                    "mismatch": _mismatch([kernel]),
                 },
             )
         )
@@ -319,6 +321,22 @@ _MOVES = {
     _aten.uniform_.default,
     _aten.normal_.default,
 }
+
+
+# Kernels that refuse tensors of different dtypes, while their fake counterparts let them pass; tested on real tensors.
+SAME_DTYPE = frozenset(
+    {"mm", "addmm", "mv", "addmv", "convolution", "grid_sampler_2d", "_prelu_kernel", "linalg_cross"}
+    | {"index_add", "index_add_", "index_copy", "index_copy_", "index_put", "index_put_", "binary_cross_entropy"}
+)
+
+
+def _mismatch(kernels: list[Kernel]) -> str:
+    """Why a device would refuse one of these, though its fake counterpart ran; "" if none would."""
+    for kernel in kernels:
+        dtypes = list(dict.fromkeys(dtype for dtype in kernel.inputs if _is_number(dtype)))
+        if kernel.name in SAME_DTYPE and len(dtypes) > 1:
+            return f"{kernel.name} is given {' and '.join(map(str, dtypes))} at once, and needs one dtype."
+    return ""
 
 
 def _computed_in(kernel: Kernel) -> torch.dtype | None:

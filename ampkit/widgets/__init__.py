@@ -3,7 +3,8 @@
 from ampkit.widgets.bit_flipper import bit_flipper
 from ampkit.widgets.dashboard import dashboard, watch
 from ampkit.widgets.number_line import number_line
+from ampkit.widgets.op_policy import op_policy
 from ampkit.widgets.scaler_lab import ScalerLab
 from ampkit.widgets.scaler_view import scaler_machine
 
-__all__ = ["ScalerLab", "bit_flipper", "dashboard", "number_line", "scaler_machine", "watch"]
+__all__ = ["ScalerLab", "bit_flipper", "dashboard", "number_line", "op_policy", "scaler_machine", "watch"]

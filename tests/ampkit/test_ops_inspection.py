@@ -14,7 +14,8 @@ from torch.utils._pytree import tree_leaves
 
 import ampkit.ops.inspection
 from ampkit.errors import DeviceError, OpsError
-from ampkit.ops import inspect
+from ampkit.ops import cast_lists, inspect
+from ampkit.ops.watch import SAME_DTYPE
 
 HALF, FULL = torch.float16, torch.float32
 needs_cuda_build = pytest.mark.skipif(
@@ -367,6 +368,13 @@ def test_a_ban_is_a_finding_and_the_rest_is_seen():
     assert on_cpu.banned == () and by_op(on_cpu)["binary_cross_entropy"].category == "fp32"
 
 
+def test_an_op_that_is_asked_about_for_the_first_time_while_watching_is_answered_the_same():
+    cast_lists._probed.cache_clear()
+    assert [record.op for record in inspect(*zoo("classified")).banned] == ["binary_cross_entropy"]
+    cast_lists._probed.cache_clear()
+    assert cast_lists.policy("binary_cross_entropy").category == "banned"
+
+
 @needs_cuda_build
 def test_a_custom_function_computes_in_what_custom_fwd_says():
     found = inspect(*zoo("unet"))
@@ -516,6 +524,45 @@ def test_a_real_run_needs_its_device():
 def test_a_module_that_ran_nothing_is_an_error_with_those_that_did():
     with pytest.raises(OpsError, match="Those that did"):
         inspect(Mlp(), ROWS).module("encoder")
+
+
+H, S = torch.zeros(4, 4, dtype=HALF), torch.zeros(4, 4)
+FIRST = torch.zeros(4, dtype=torch.int64)
+MIXED = {
+    "mm": lambda: torch.mm(S, H),
+    "addmm": lambda: torch.addmm(S, S, H),
+    "mv": lambda: torch.mv(S, H[0]),
+    "addmv": lambda: torch.addmv(S[0], S, H[0]),
+    "convolution": lambda: F.conv2d(S.view(1, 1, 4, 4), H.view(1, 1, 4, 4)),
+    "index_add": lambda: torch.index_add(S, 0, FIRST, H),
+    "index_add_": lambda: S.clone().index_add_(0, FIRST, H),
+    "index_copy": lambda: torch.index_copy(S, 0, FIRST, H),
+    "index_copy_": lambda: S.clone().index_copy_(0, FIRST, H),
+    "index_put": lambda: torch.index_put(S, (FIRST,), H),
+    "index_put_": lambda: S.clone().index_put_((FIRST,), H),
+    "grid_sampler_2d": lambda: F.grid_sample(S.view(1, 1, 4, 4), H.view(1, 2, 4, 2), align_corners=False),
+    "_prelu_kernel": lambda: torch.ops.aten._prelu_kernel(S, H[:1, 0]),
+    "linalg_cross": lambda: torch.linalg.cross(S[:3], H[:3], dim=0),
+    "binary_cross_entropy": lambda: F.binary_cross_entropy(S, H),
+}
+
+
+@pytest.mark.parametrize("kernel", sorted(SAME_DTYPE))
+def test_a_kernel_that_is_said_to_refuse_mixed_dtypes_does_so_on_real_tensors(kernel):
+    with pytest.raises((RuntimeError, ValueError)):
+        MIXED[kernel]()
+
+
+@needs_cuda_build
+def test_mixed_dtypes_that_only_fake_tensors_let_pass_are_a_finding():
+    class Double(nn.Module):
+        def forward(self, x):
+            return torch.relu(x.double() @ x)
+
+    found = inspect(Double(), torch.zeros(4, 4))
+    (record,) = found.mismatched
+    assert record.op == "matmul" and "torch.float64 and torch.float16" in record.mismatch
+    assert inspect(Mlp(), ROWS).mismatched == ()
 
 
 # Leaving no trace
