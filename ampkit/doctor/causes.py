@@ -105,7 +105,7 @@ WHYS = {
         Why(
             "all_masked_row",
             "Softmax of a row that is -inf everywhere is nan, in FP32 as in FP16: no precision cures it.",
-            "Leave at least one place of each row unmasked (an all-padding example does it), or fill with "
+            "Leave at least one place of each row unmasked (an example that is all padding is the usual culprit), or fill with "
             "`torch.finfo(scores.dtype).min` instead of -inf, and leave those rows out of the loss.",
         ),
         Why(
@@ -424,7 +424,9 @@ def _cause_in_every_range(root: Op) -> str:
         return "negative_root"
     if name == "pow" and inputs and inputs[0].zeros and any(number < 0 for number in root.scalars):
         divisor = 0
-    if divisor is not None and (inputs[divisor].zeros if inputs else 0 in root.scalars):
+    if name in ("div", "div_") and len(inputs) == 1 and 0 in root.scalars:
+        return "division_by_zero"
+    if divisor is not None and inputs and inputs[divisor].zeros:
         return _cause_of_zero_divisor(root.sources[divisor] if root.sources else None)
     if name in LOGARITHMS and inputs:
         if inputs[0].low < (-1 if name == "log1p" else 0):

@@ -37,7 +37,7 @@ _RNNS = tuple(f"aten::{name}.{kind}" for name in ("lstm", "gru", "rnn_tanh", "rn
 
 
 class _State(threading.local):
-    regions = 0  # how many cuda_autocast regions this thread is in
+    dtypes: tuple[torch.dtype, ...] = ()  # of the cuda_autocast regions that this thread is in
     composite = False  # inside an op that only CPU autocast lists, and CUDA's sees through
     cache: dict[int, tuple[Any, Tensor]] | None = None
 
@@ -86,7 +86,7 @@ def cuda_autocast(dtype: torch.dtype) -> Iterator[None]:
     devices = ("cuda", "cpu")
     before = [(torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)) for device in devices]
     torch.autocast_increment_nesting()
-    _state.regions += 1
+    _state.dtypes += (dtype,)
     if _state.cache is None:
         _state.cache = {}
     try:
@@ -95,8 +95,8 @@ def cuda_autocast(dtype: torch.dtype) -> Iterator[None]:
             torch.set_autocast_dtype(device, dtype)
         yield
     finally:
-        _state.regions -= 1
-        if not _state.regions:
+        _state.dtypes = _state.dtypes[:-1]
+        if not _state.dtypes:
             _state.cache = None
         if torch.autocast_decrement_nesting() == 0:
             torch.clear_autocast_cache()
@@ -137,21 +137,28 @@ def _overload(name: str) -> torch._ops.OpOverload:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
-def _is_on() -> bool:
-    if not torch.is_autocast_enabled("cuda"):
-        return False
-    # in a region the CPU's switch is on as well, unless the model has an island for x.device.type
-    return torch.is_autocast_enabled("cpu") or not _state.regions or _state.composite
+def _lower() -> torch.dtype | None:
+    """The dtype that autocast casts to here; None where it is off.
+
+    The device types "cuda" and "cpu" both mean this policy, as the tensors of a GPU are on the CPU here: a model may say
+    either, and checkpointing enters again what it saw of both. In a region one of them switched off is an island.
+    """
+    cuda, cpu = torch.is_autocast_enabled("cuda"), torch.is_autocast_enabled("cpu") or _state.composite
+    if not (cuda and cpu if _state.dtypes else cuda or cpu):
+        return None
+    dtypes = [torch.get_autocast_dtype(device) for device, on in (("cuda", cuda), ("cpu", cpu)) if on]
+    outer = _state.dtypes[-1] if _state.dtypes else None
+    return next((dtype for dtype in dtypes if dtype is not outer), outer)  # an inner region changes one of them
 
 
 def _cuda_kernel(op) -> Callable:
     def kernel(*args, **kwargs):
-        on = _is_on()
+        lower = _lower()
         with torch._C._ExcludeDispatchKeyGuard(_KEY_AND_CPU):
-            if not on:
+            if lower is None:
                 return op(*args, **kwargs)
             leaves, tree = tree_flatten((args, kwargs))
-            casts = casts_on_cuda(op, leaves, tree, torch.get_autocast_dtype("cuda"))
+            casts = casts_on_cuda(op, leaves, tree, lower)
             if casts.error:
                 raise RuntimeError(casts.error)
             leaves = [_cast(leaf, to) for leaf, to in zip(leaves, casts.dtypes, strict=True)]
@@ -165,10 +172,9 @@ def _cuda_kernel(op) -> Callable:
 
 def _rnn_kernel(op) -> Callable:
     def kernel(*args, **kwargs):
-        on = _is_on()
+        lower = _lower()
         with torch._C._ExcludeDispatchKeyGuard(_KEY_AND_CPU):
-            if on:
-                lower = torch.get_autocast_dtype("cuda")
+            if lower is not None:
                 leaves, tree = tree_flatten((args, kwargs))
                 args, kwargs = tree_unflatten([_cast(x, lower if _eligible(x) else None) for x in leaves], tree)
             return op(*args, **kwargs)
@@ -182,7 +188,7 @@ def _cpu_kernel(op) -> Callable:
     call, excluded = (op.decompose, _CPU) if composite else (op, _KEY_AND_CPU)
 
     def kernel(*args, **kwargs):
-        before, _state.composite = _state.composite, _is_on()
+        before, _state.composite = _state.composite, _lower() is not None
         try:
             with torch._C._ExcludeDispatchKeyGuard(excluded):
                 return call(*args, **kwargs)

@@ -172,7 +172,7 @@ class _Run:
             self._clear(done)
             _one(done.loss).backward()
             gradients = {name: p.grad for name, p in done.weights.items() if p.grad is not None}
-            done.gradients = {name: grad.detach().clone() for name, grad in gradients.items()}
+            done.gradients = {name: grad.detach().to_dense().clone() for name, grad in gradients.items()}
         return done
 
     def _forward(self, model, inputs, targets, precision: Precision) -> _Pass:
@@ -188,7 +188,9 @@ class _Run:
             recorder.there(kind, name, tensor)
         args, kwargs = _arguments(inputs)
         try:
-            with recorder, recorder.modules(model), self._autocast(precision):
+            # torch.compile would fuse the ops that are to be looked at
+            eager = torch.compiler.set_stance("force_eager")
+            with eager, recorder, recorder.modules(model), self._autocast(precision):
                 done.output = model(*args, **kwargs)
                 done.loss = self._loss(done.output, targets)
         except Exception as error:
@@ -212,7 +214,7 @@ class _Run:
 
     def _forward_findings(self, seen: _Pass, fp32: _Pass) -> list[Finding]:
         """What is wrong with the loss, or without one with the output."""
-        ends = [seen.loss] if seen.loss is not None else [x for x in tree_flatten(seen.output)[0] if _is_float(x)]
+        ends = [seen.loss] if seen.loss is not None else _tensors(seen.output)
         for number, end in enumerate(ends):
             op = seen.recorder.maker(end)
             if op is None or bool(end.isfinite().all()):
@@ -226,7 +228,7 @@ class _Run:
     def _fine(self, fp32: _Pass, number: int) -> bool | None:
         if self.precision.name == "fp32" or fp32.error is not None:
             return None
-        ends = [fp32.loss] if fp32.loss is not None else [x for x in tree_flatten(fp32.output)[0] if _is_float(x)]
+        ends = [fp32.loss] if fp32.loss is not None else _tensors(fp32.output)
         return bool(ends[number].isfinite().all()) if number < len(ends) else None
 
     def _swallowed(self, seen: _Pass) -> list[Finding]:
@@ -266,7 +268,7 @@ class _Run:
             cause, op = "bce_banned", "binary_cross_entropy"
         elif "without overflow" in text:
             cause = "mask_overflow"
-        elif "cuFFT" in text or (op or "").startswith("_fft"):
+        elif "cuFFT" in text or "Unsupported dtype" in text or (op or "").startswith("_fft"):
             cause = "fft_half"
         elif any(words in text for words in ("same dtype", "dtypes match", "scalar type", "expected dtype", "dtype")):
             cause = "dtype_mismatch"
@@ -352,8 +354,10 @@ class _Run:
             (_one(seen.loss) * scale).backward(retain_graph=True)
         bad = []
         for p in self.weights.values():
-            if p.grad is not None and not bool(p.grad.isfinite().all()) and recorder.maker(p.grad) is not None:
-                bad.append(recorder.maker(p.grad))
+            if p.grad is not None and not _all_finite(p.grad):
+                maker = recorder.maker(_values(p.grad))
+                if maker is not None and maker.output.bad:
+                    bad.append(maker)
         return min(bad, key=lambda op: op.ancestry()[0].index) if bad else None
 
     def _of_the_scale(self, chain: list[Op]) -> bool:
@@ -368,7 +372,7 @@ class _Run:
         while scale >= SMALLEST_SCALE:
             self._clear(seen)
             (_one(seen.loss) * scale).backward(retain_graph=True)
-            if all(p.grad is None or bool(p.grad.isfinite().all()) for p in self.weights.values()):
+            if all(p.grad is None or _all_finite(p.grad) for p in self.weights.values()):
                 return scale
             scale /= 2
         return None
@@ -380,7 +384,7 @@ class _Run:
         why = WHYS["loss_unreduced"]
         what = (
             f"The loss has {loss.numel()} {short(loss.dtype)} numbers, |x| up to {loss.detach().abs().max().item():.4g}. Times "
-            f"{self.scale:g} {int((~scaled.isfinite()).sum())} of them are inf."
+            f"{_power(self.scale)} {int((~scaled.isfinite()).sum())} of them are inf."
         )
         at = f"the loss, before backward, in {short(loss.dtype)}"
         return Finding(why.cause, at, what, why.why, why.cure, "mul", "loss", str(loss.dtype), {"scale": self.scale})
@@ -388,8 +392,8 @@ class _Run:
     def _calibrating(self, overflow: Op, used: float) -> None:
         skips = round(math.log2(self.scale / used))
         self.notes.append(
-            f"At scale {self.scale:g} gradients overflow first in {where(overflow)}. That is healthy: a GradScaler "
-            f"skips {skips} step{'s' * (skips > 1)}, halves its scale each time, and goes on at {used:g}, where all "
+            f"At scale {_power(self.scale)} gradients overflow first in {where(overflow)}. That is healthy: a GradScaler "
+            f"skips {skips} step{'s' * (skips > 1)}, halves its scale each time, and goes on at {_power(used)}, where all "
             "gradients are finite."
         )
 
@@ -397,7 +401,7 @@ class _Run:
         why = WHYS["gradient_overflow"]
         what = (
             f"At scale 1 gradients are still inf, first here: {overflow.output.words()}; in FP32 |x| up to "
-            f"{overflow.fp32.largest:.4g}. They are finite only at scale {used:g}."
+            f"{overflow.fp32.largest:.4g}. They are finite only at scale {_power(used)}."
         )
         return _finding(why, where(overflow), what, overflow, {"finite_at_scale": used})
 
@@ -411,7 +415,7 @@ class _Run:
             true = fp32.gradients.get(name)
             if p.grad is None or true is None:
                 continue
-            there, zero = true.abs() > least, p.grad == 0
+            there, zero = true.abs() > least, p.grad.to_dense() == 0
             share = int((zero & there).sum()) / max(1, int(there.sum()))
             if share and (not random or bool(zero.all())):
                 self.lost[name] = share
@@ -422,7 +426,7 @@ class _Run:
         """Whether FP32's gradients are all finite; None where there are none."""
         if not fp32.gradients or self.precision.name == "fp32":
             return None
-        return all(bool(grad.isfinite().all()) for grad in fp32.gradients.values())
+        return all(_all_finite(grad) for grad in fp32.gradients.values())
 
     def _underflow(self, seen: _Pass, worst: dict[str, float], reference: dict[str, Tensor]) -> Finding:
         why = WHYS["gradient_underflow"]
@@ -433,13 +437,13 @@ class _Run:
         what = (
             f"{len(worst)} of {len(self.weights)} weights lose half of their gradient or more; {name} loses "
             f"{worst[name]:.0%} of it. In FP32 its true gradient is up to {true.abs().max().item():.3g}; this pass was "
-            f"at scale {self.used:g}. The first to lose it is {where(first)}: {first.lost:.0%} of what is not 0 in FP32 is 0."
+            f"at scale {_power(self.used)}. The first to lose it is {where(first)}: {first.lost:.0%} of what FP32 holds is 0."
         )
         suggested = self._suggested(seen)
         if suggested is not None and suggested > self.used:
             cure = (
-                f"Train with a GradScaler (fp16-mixed); it may start at {suggested:g}: the largest gradient here then still "
-                "has a factor of 8 to FP16's limit. Or train in bf16-mixed, which needs no scale."
+                f"Train with a GradScaler (fp16-mixed); it may start at {_power(suggested)}: the largest gradient here "
+                "then still has a factor of 8 to FP16's limit. Or train in bf16-mixed, which needs no scale."
             )
         else:
             cure = (
@@ -470,12 +474,12 @@ class _Run:
             low = [op for op in seen.recorder.ops if op.phase == phase and op.output.dtype is torch.float16]
             if low:
                 op = max(low, key=lambda op: op.output.largest)
-                at = f" at scale {self.used:g}" if phase == "backward" else ""
+                at = f" at scale {_power(self.used)}" if phase == "backward" else ""
                 parts.append(f"{phase}{at} {op.output.largest:.4g} ({op.name} in {place(op.module)})")
         if not parts:
             return ["Nothing was computed in FP16."]
         suggested = self._suggested(seen)
-        scale = f" A first scale of {suggested:g} leaves the gradients a factor of 8." if suggested else ""
+        scale = f" A first scale of {_power(suggested)} leaves the gradients a factor of 8." if suggested else ""
         return [f"The largest FP16 numbers, of 65504: {'; '.join(parts)}.{scale}"]
 
     def _notes(self, seen: _Pass) -> list[str]:
@@ -537,6 +541,12 @@ def _finding(why, at: str, what: str, op: Op, evidence: dict) -> Finding:
     return Finding(why.cause, at, what, why.why, why.cure, op.name, op.module, str(op.dtype), evidence)
 
 
+def _power(scale: float) -> str:
+    """A scale as people say it: 65536, 2**34."""
+    exponent = math.log2(scale)
+    return f"2**{exponent:.0f}" if exponent.is_integer() and not -4 <= exponent <= 17 else f"{scale:g}"
+
+
 def _one(loss: Tensor) -> Tensor:
     return loss if loss.numel() == 1 else loss.mean()
 
@@ -564,7 +574,7 @@ def _unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
 def _placed(model: nn.Module, device: torch.device, precision: Precision) -> nn.Module:
     """The model on the device with the weights of the precision: itself where it is so already, else a copy."""
     if hasattr(model, "_orig_mod"):
-        model = model._orig_mod  # torch.compile fuses the ops that are to be looked at
+        model = model._orig_mod  # what torch.compile was given
     tensors = [*model.parameters(), *model.buffers()]
     true = precision.param_dtype is not torch.float32
     if all(tensor.device.type == device.type for tensor in tensors) and not true:
@@ -596,6 +606,26 @@ def _arguments(inputs: Any) -> tuple[tuple, dict]:
     if isinstance(inputs, dict):
         return (), inputs
     return (tuple(inputs), {}) if isinstance(inputs, tuple | list) else ((inputs,), {})
+
+
+def _values(grad: Tensor) -> Tensor:
+    """The numbers of a gradient, which is sparse for an embedding with sparse=True."""
+    return grad._values() if grad.layout is torch.sparse_coo else grad
+
+
+def _all_finite(grad: Tensor) -> bool:
+    return bool(_values(grad).isfinite().all())
+
+
+def _tensors(output: Any) -> list[Tensor]:
+    """The floating-point tensors of what a model returns: nested containers, and objects that hold tensors."""
+    found = []
+    for leaf in tree_flatten(output)[0]:
+        if _is_float(leaf):
+            found.append(leaf)
+        elif hasattr(leaf, "__dict__") and not isinstance(leaf, Tensor | nn.Module | type):
+            found += [value for value in tree_flatten(list(vars(leaf).values()))[0] if _is_float(value)]
+    return found
 
 
 def _is_float(value: Any) -> bool:

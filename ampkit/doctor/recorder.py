@@ -170,7 +170,6 @@ class Recorder(TorchDispatchMode):
         self.phase = "forward"
         self.failed: tuple[str, str] | None = None  # op and module of an exception
         self._stack: list[str] = []
-        self._names: dict[int, str] = {}
         self._made: dict[int, Op] = {}  # by storage: the op that wrote it last
         self._nodes: dict[int, str] = {}  # sequence number of an autograd node -> module of its forward op
 
@@ -179,18 +178,16 @@ class Recorder(TorchDispatchMode):
     @contextmanager
     def modules(self, model: nn.Module) -> Iterator[None]:
         """Know which of the model's modules is running."""
-        self._names = {id(module): name for name, module in model.named_modules()}
+        handles = []
+        for name, module in model.named_modules():
 
-        def enter(module, args):
-            self._stack.append(self._names.get(id(module), self.module))
+            def enter(module, args, name=name):
+                self._stack.append(name)
 
-        def leave(module, args, output):
-            self._stack.pop()
+            def leave(module, args, output):
+                self._stack.pop()
 
-        handles = [
-            nn.modules.module.register_module_forward_pre_hook(enter),
-            nn.modules.module.register_module_forward_hook(leave),
-        ]
+            handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave)]
         try:
             yield
         finally:
@@ -326,7 +323,9 @@ class _lazy:
 
 
 def _numbers(value: Any) -> bool:
-    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+    if not isinstance(value, Tensor) or value.layout is not torch.strided:
+        return False
+    return value.is_floating_point() or value.is_complex()
 
 
 def _storage(tensor: Tensor) -> int:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import nn
 from torch.nn import functional as F
 
@@ -582,6 +583,102 @@ def test_a_healthy_model_is_called_healthy(name):
         assert any(op.dtype is torch.float16 or op.dtype is torch.bfloat16 for op in diagnosis.ops)
 
 
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)), nn.Linear(8, 2)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        return self.head(torch.utils.checkpoint.checkpoint(self.body, x, use_reentrant=self.reentrant))
+
+
+class Held:
+    """What a model returns that is no container."""
+
+    def __init__(self, logits):
+        self.logits = logits
+
+
+def penalty(m, x):
+    x = x.requires_grad_()
+    score = m.part0(x).float().sum()
+    (gradient,) = torch.autograd.grad(score, x, create_graph=True)
+    return score + (gradient.norm(2, dim=1) - 1).square().mean()
+
+
+def tied():
+    embedding = nn.Embedding(20, 8)
+    model = nn.Sequential(embedding, nn.Linear(8, 20, bias=False))
+    model[1].weight = embedding.weight
+    return model
+
+
+FOREIGN = {
+    "checkpointed": (lambda: Checkpointed(False), torch.randn(4, 8)),
+    "checkpointed by re-entry": (lambda: Checkpointed(True), torch.randn(4, 8, requires_grad=True)),
+    "tied weights": (tied, torch.randint(0, 20, (4, 3))),
+    "sparse gradients": (
+        lambda: nn.Sequential(nn.Embedding(9, 8, sparse=True), nn.Linear(8, 2)),
+        torch.ones(4, 3).long(),
+    ),
+    "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(8, 8)), torch.randn(4, 8)),
+    "gradient penalty": (
+        lambda: Does(penalty, nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))),
+        torch.randn(4, 8),
+    ),
+    "compiled inside": (
+        lambda: nn.Sequential(nn.Linear(8, 8), torch.compile(nn.Linear(8, 8), backend="eager")),
+        torch.randn(4, 8),
+    ),
+    "frozen half": (
+        lambda: Does(
+            lambda m, x: m.part0(x) + m.part1(x), nn.Linear(8, 8).half().requires_grad_(False), nn.Linear(8, 8)
+        ),
+        torch.randn(4, 8),
+    ),
+    "fft in fp32": (
+        lambda: Does(lambda m, x: torch.fft.rfft(m.part0(x).float()).abs(), nn.Linear(8, 8)),
+        torch.randn(4, 8),
+    ),
+    "no fp16 kernel": (
+        lambda: nn.Sequential(nn.Conv3d(1, 2, 3, padding=1), nn.AvgPool3d(2)),
+        torch.randn(1, 1, 4, 4, 4),
+    ),
+    "double": (lambda: nn.Linear(8, 8).double(), torch.randn(4, 8).double()),
+    "empty batch": (lambda: nn.Linear(8, 8), torch.randn(0, 8)),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_model_of_an_unusual_kind_is_examined_and_healthy(name):
+    make, inputs = FOREIGN[name]
+    loss_fn = lambda output: output.float().square().sum() / max(1, output.numel())  # noqa: E731
+    diagnosis = on_cpu(make(), inputs, loss_fn=loss_fn)
+    assert diagnosis.healthy, str(diagnosis)
+    assert {op.phase for op in diagnosis.ops} == {"forward", "backward"}
+    said = any("no FP16 kernel for avg_pool3d" in note for note in diagnosis.notes)
+    assert said is (name == "no fp16 kernel")
+
+
+def test_an_overflow_under_checkpointing_is_found_in_its_module():
+    model = Checkpointed(False)
+    with torch.no_grad():
+        model.body[2].weight.fill_(60000.0)
+    found = only(on_cpu(model, torch.randn(4, 8).abs() * 100, loss_fn=mean_square))
+    assert (found.cause, found.op, found.module) == ("activation_overflow", "addmm", "body.2")
+
+
+def test_an_fft_of_fp16_is_told_from_a_mismatch():
+    found = only(on_cpu(Does(lambda m, x: torch.fft.rfft(m.part0(x)).abs(), nn.Linear(8, 8)), torch.randn(4, 8)))
+    assert (found.cause, found.module) == ("fft_half", "") and "powers of two" in found.why
+
+
+def test_a_division_by_the_number_0_and_an_output_that_is_no_container():
+    found = only(on_cpu(Does(lambda m, x: Held(m.part0(x) / 0), nn.Linear(8, 2)), torch.randn(4, 8)))
+    assert (found.cause, found.op) == ("division_by_zero", "div")
+
+
 # The instrument
 
 
@@ -597,13 +694,16 @@ def test_a_model_is_left_as_it_was():
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(torch.equal(p.grad, grad) for p, grad in zip(model.parameters(), gradients, strict=True))
     assert torch.equal(torch.get_rng_state(), state) and torch.equal(x, given)
-    assert not torch.nn.modules.module._global_forward_hooks and not torch.nn.modules.module._global_forward_pre_hooks
 
 
-def test_a_module_that_fails_leaves_no_hook_behind():
-    with pytest.raises(DoctorError):
-        on_cpu(nn.Linear(3, 3), torch.ones(2, 4))
-    assert not torch.nn.modules.module._global_forward_hooks and not torch.nn.modules.module._global_forward_pre_hooks
+def test_no_hook_is_left_behind_by_success_or_failure():
+    for model in (nn.Sequential(nn.Linear(4, 4)), nn.Sequential(nn.Linear(3, 3))):
+        try:
+            assert on_cpu(model, torch.ones(2, 4)).healthy
+        except DoctorError:
+            assert model[0].in_features == 3
+        for module in model.modules():
+            assert not module._forward_hooks and not module._forward_pre_hooks
 
 
 def test_the_cpus_own_policy_computes_softmax_lower_than_cudas():

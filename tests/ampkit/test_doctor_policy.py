@@ -139,6 +139,16 @@ def test_an_inner_region_changes_the_dtype():
         assert F.linear(x, x).dtype is torch.bfloat16
 
 
+def test_a_region_that_is_entered_again_for_the_cpus_tensors_follows_cudas_policy_too():
+    x = torch.ones(2, 2)
+    with cuda_policy(), torch.autocast("cpu", dtype=HALF):  # as checkpointing enters it in backward
+        assert F.linear(x, x).dtype is HALF and x.half().softmax(-1).dtype is FLOAT
+    with cuda_policy(), cuda_autocast(HALF), torch.autocast("cpu", dtype=torch.bfloat16):
+        assert F.linear(x, x).dtype is torch.bfloat16
+    with torch.autocast("cpu", dtype=HALF):
+        assert x.half().softmax(-1).dtype is HALF
+
+
 def test_a_custom_function_computes_forward_and_backward_in_half():
     seen = []
 
