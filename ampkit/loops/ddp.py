@@ -1,6 +1,8 @@
 """ddp: accumulated on several processes with DistributedDataParallel, each computing its share of every micro-batch.
 
-    torchrun --nproc-per-node 2 -m ampkit.loops.ddp --device cpu
+    torchrun --nproc-per-node 2 -m -- ampkit.loops.ddp --device cpu --log run.jsonl
+
+(The -- keeps torchrun from reading --log as an option of its own.)
 
 DDP averages the gradients during the backward of a window's last micro-batch, and those are the scaled ones: an inf on
 one rank is an inf on all of them after the average, so all skip and all halve, and no rank needs to tell the others.

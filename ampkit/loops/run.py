@@ -233,7 +233,7 @@ def run(
         return
     print(_ending(name, done, network, dataset))
     if name == "ddp" and ranks == 1:
-        print("This was one process. For two: torchrun --nproc-per-node 2 -m ampkit.loops.ddp")
+        print("This was one process. For two: torchrun --nproc-per-node 2 -m -- ampkit.loops.ddp")
 
 
 def _ending(name: str, done: list[StepReport], model: nn.Module, dataset: Dataset) -> str:
