@@ -20,6 +20,7 @@ step_reports = st.builds(
     samples=st.integers(1, 2**20),
     seconds=st.floats(0, 1e6),
     peak_bytes=st.none() | st.integers(0, 2**48),
+    lr=st.none() | st.floats(0, 1e6),
 )
 
 
@@ -68,3 +69,35 @@ def test_the_progress_bar_passes_the_reports_through_and_counts_skips(capsys):
     shown = capsys.readouterr().err
     for words in ("2/2", "loss=2.3000", "scale=32768", "skips=1", "samples/s=16", "peak_mib=5"):
         assert words in shown
+
+
+def test_a_log_from_before_schedules_is_read():
+    line = a_report().to_json().replace(', "lr": null', "")
+    assert "lr" not in line and StepReport.from_json(line) == a_report()
+
+
+@pytest.mark.parametrize("tail", ["", '{"step": 5, "lo', "\n"])
+def test_a_run_that_goes_on_keeps_the_log_up_to_where_it_goes_on(tmp_path, tail):
+    log = tmp_path / "run.jsonl"
+    log.write_text("".join(a_report(step=step).to_json() + "\n" for step in range(5)) + tail)
+    list(write_reports(iter([a_report(step=3, loss=9.0), a_report(step=4, loss=9.0)]), log))
+    assert [(report.step, report.loss) for report in read_reports(log)] == [
+        (0, 2.3),
+        (1, 2.3),
+        (2, 2.3),
+        (3, 9.0),
+        (4, 9.0),
+    ]
+
+
+def test_a_run_that_begins_anew_begins_its_log_anew(tmp_path):
+    log = tmp_path / "run.jsonl"
+    list(write_reports(iter([a_report(step=0), a_report(step=1)]), log))
+    list(write_reports(iter([a_report(step=0, loss=1.0)]), log))
+    assert [report.loss for report in read_reports(log)] == [1.0]
+
+
+def test_the_progress_bar_of_a_run_that_goes_on_begins_there_and_shows_the_learning_rate(capsys):
+    list(progress(iter([a_report(step=7, lr=0.25), a_report(step=8, lr=0.125)]), total=9))
+    shown = capsys.readouterr().err
+    assert "9/9" in shown and "lr=0.125" in shown
