@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ampkit.errors import AmpkitError, LoopError
+from ampkit.loops import LADDER
 
 app = typer.Typer(
     help="PyTorch mixed precision: the course, its training loops and its instruments.",
@@ -27,24 +28,28 @@ def _errors_as_messages():
 
 @app.command()
 def train(
-    loop: Annotated[str, typer.Argument(help="one of the files in ampkit/loops, for example fp16", metavar="LOOP")],
+    loop: Annotated[str, typer.Argument(help=", ".join(loop.name for loop in LADDER), metavar="LOOP")],
     model: Annotated[str, typer.Option(help="a name, package.module:callable or file.py:callable")] = "mlp",
-    data: Annotated[str | None, typer.Option(help="digits, text, cifar10, synthetic  [default: what fits]")] = None,
+    data: Annotated[str | None, typer.Option(help="digits, text, cifar10, synthetic", show_default="what fits")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="where torchvision's cifar10 is", metavar="FOLDER")] = None,
     input: Annotated[str | None, typer.Option(help="for a model of your own: f32[64,3,32,32]", metavar="SPEC")] = None,
-    device: Annotated[str | None, typer.Option(help="cuda or cpu  [default: cuda if there is one]")] = None,
+    device: Annotated[str | None, typer.Option(help="cuda or cpu", show_default="cuda if there is one")] = None,
     steps: Annotated[int, typer.Option(min=1, help="training steps")] = 300,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="examples a batch  [default: the model's]")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="examples a batch", show_default="the model's")] = None,
     accumulate: Annotated[int | None, typer.Option(min=1, help="batches a step, where a loop accumulates")] = None,
     seed: Annotated[int, typer.Option(min=0, help="of the weights and of the order of the data")] = 0,
-    lr: Annotated[float | None, typer.Option(help="for a loss of weight 1  [default: the model's]")] = None,
+    lr: Annotated[float | None, typer.Option(help="for a loss of weight 1", show_default="the model's")] = None,
     loss_weight: Annotated[
-        float | None, typer.Option(help="what the loss is multiplied by  [default: 2**-20 on the digits, else 1]")
+        float | None, typer.Option(help="what the loss is multiplied by", show_default="2**-20 on the digits, else 1")
     ] = None,
-    init_scale: Annotated[float | None, typer.Option(help="first scale of the GradScaler  [default: 65536]")] = None,
-    max_norm: Annotated[float | None, typer.Option(help="clip to this, for a loss of weight 1  [default: 1]")] = None,
+    init_scale: Annotated[
+        float | None, typer.Option(help="first scale of the GradScaler", show_default="65536")
+    ] = None,
+    max_norm: Annotated[
+        float | None, typer.Option(help="clip to this, for a loss of weight 1", show_default="1")
+    ] = None,
     precision: Annotated[str | None, typer.Option(help="of the loop complete: fp32, bf16-mixed, …")] = None,
-    backend: Annotated[str | None, typer.Option(help="of torch.compile  [default: inductor]")] = None,
+    backend: Annotated[str | None, typer.Option(help="of torch.compile", show_default="inductor")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="save here, and go on from here", metavar="FILE")] = None,
     save_every: Annotated[int, typer.Option(min=1, help="steps from one checkpoint to the next")] = 100,
     log: Annotated[Path | None, typer.Option(help="write a record for each step", metavar="FILE.jsonl")] = None,
@@ -140,7 +145,7 @@ def ops(
 def plan(
     model: Annotated[str, typer.Argument(help="a name, package.module:callable or file.py:callable", metavar="MODEL")],
     vram: Annotated[
-        str | None, typer.Option(help="of the card, as in 8GiB  [default: the GPU's]", metavar="SIZE")
+        str | None, typer.Option(help="of the card, as in 8GiB", show_default="the GPU's", metavar="SIZE")
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="examples from one step of the optimizer to the next")] = 32,
     precision: Annotated[str, typer.Option(help="fp32, fp16-mixed, bf16-mixed, bf16-true, …")] = "fp32",
@@ -187,8 +192,10 @@ def doctor(
     input: Annotated[str | None, typer.Option(help="model: what it takes, as f32[8,3,224,224]", metavar="SPEC")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="model: examples, for a registered one")] = 8,
     precision: Annotated[str, typer.Option(help="model: fp16-mixed, bf16-mixed, fp16-true, …")] = "fp16-mixed",
-    device: Annotated[str | None, typer.Option(help="model: cuda or cpu  [default: cuda if there is one]")] = None,
-    scale: Annotated[float | None, typer.Option(help="model: of the loss; 1 is no scaler  [default: 65536]")] = None,
+    device: Annotated[str | None, typer.Option(help="model: cuda or cpu", show_default="cuda if there is one")] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="model: of the loss; 1 is no scaler", show_default="65536")
+    ] = None,
     weights: Annotated[Path | None, typer.Option(help="model: load these weights", metavar="FILE.pt")] = None,
     evaluate: Annotated[bool, typer.Option("--eval", help="model: in evaluation mode, not in training mode")] = False,
     growth_interval: Annotated[int, typer.Option(min=1, help="log: of its GradScaler")] = 2000,
@@ -224,7 +231,7 @@ def doctor(
 @app.command()
 def lab(
     dir: Annotated[
-        Path | None, typer.Option(help="your working copy  [default: ~/amp-course, or AMPKIT_COURSE_DIR]")
+        Path | None, typer.Option(help="your working copy", show_default="~/amp-course, or AMPKIT_COURSE_DIR")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="port of JupyterLab on this machine")] = 8888,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open a browser")] = True,

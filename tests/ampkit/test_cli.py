@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ampkit import read_reports
 from ampkit.cli import app
+from ampkit.loops import LADDER
 
 
 def ampkit(*arguments):
@@ -120,6 +121,13 @@ def test_a_device_that_is_not_there_exits_with_1_and_a_sentence():
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: CUDA was asked for") and "Traceback" not in result.output
     assert isinstance(result.exception, SystemExit)
+
+
+def test_help_on_train_names_every_loop_and_every_default():
+    shown = " ".join(ampkit("train", "--help").stdout.replace("│", " ").split())
+    assert [loop.name for loop in LADDER if loop.name not in shown] == []
+    for default in ("cuda if there is one", "the model's", "2**-20 on the digits", "65536", "inductor"):
+        assert default in shown
 
 
 def test_help_names_the_commands():
