@@ -105,3 +105,29 @@ def test_assignment_3_keeps_its_contract(room):
     }
     for name, (_, kinds) in ASSIGNMENT_3.items():
         assert set(kinds.split()) <= {mistake.slug for mistake in room.mistakes[name]}, name
+
+
+ASSIGNMENT_4 = {
+    "train": (
+        6,
+        "not_divided divides_by_index tail_dropped tail_divided_by_full updates_every_micro_batch "
+        "unscales_first_micro_batch clip_before_unscale schedules_on_skip no_zero_grad one_region",
+    ),
+    "token_mean_step": (3, "mean_of_means counts_ignored not_divided"),
+    "checkpoint": (
+        4,
+        "scaler_missing growth_tracker_missing scheduler_missing rng_missing optimizer_missing not_atomic unsafe_load "
+        "wrong_step",
+    ),
+    "ema_step": (2, "updates_on_skip decay_swapped buffers_ignored low_precision"),
+    "measure": (2, "no_synchronize counts_warmup mean_not_median"),
+}
+
+
+def test_assignment_4_keeps_its_contract():
+    room = Room(ROOMS / "04_training_loop")
+    assert {name: exercise.points for name, exercise in room.exercises.items()} == {
+        name: points for name, (points, _) in ASSIGNMENT_4.items()
+    }
+    for name, (_, kinds) in ASSIGNMENT_4.items():
+        assert set(kinds.split()) <= {mistake.slug for mistake in room.mistakes[name]}, name

@@ -1,0 +1,33 @@
+"""The optimizer's settings were restored, and its momentum was not. Print its state dict: look at what it keeps for
+each parameter.
+"""
+
+import os
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict()["param_groups"],
+        "scheduler": scheduler.state_dict(),
+        "scaler": scaler.state_dict(),
+        "rng": torch.get_rng_state(),
+        "step": step,
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict({"state": {}, "param_groups": state["optimizer"]})
+    scheduler.load_state_dict(state["scheduler"])
+    scaler.load_state_dict(state["scaler"])
+    torch.set_rng_state(state["rng"])
+    return state["step"]
+
+
+checkpoint = save_checkpoint, load_checkpoint

@@ -1,0 +1,34 @@
+"""The resumed run draws other random numbers than the one that was not stopped. PyTorch does not draw from Python's own
+generator, whose state you keep; look for that of PyTorch's.
+"""
+
+import os
+import random
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "scaler": scaler.state_dict(),
+        "rng": random.getstate(),
+        "step": step,
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    scheduler.load_state_dict(state["scheduler"])
+    scaler.load_state_dict(state["scaler"])
+    random.setstate(state["rng"])
+    return state["step"]
+
+
+checkpoint = save_checkpoint, load_checkpoint

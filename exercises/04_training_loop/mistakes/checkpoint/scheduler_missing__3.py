@@ -1,0 +1,34 @@
+"""The learning rate was restored and the scheduler's count was not: from the next step on it takes another course than
+in the run that was not stopped. Look at what the scheduler computes the learning rate from.
+"""
+
+import os
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "lr": scheduler.get_last_lr(),
+        "scaler": scaler.state_dict(),
+        "rng": torch.get_rng_state(),
+        "step": step,
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    for group, lr in zip(optimizer.param_groups, state["lr"], strict=True):
+        group["lr"] = lr
+    scaler.load_state_dict(state["scaler"])
+    torch.set_rng_state(state["rng"])
+    return state["step"]
+
+
+checkpoint = save_checkpoint, load_checkpoint

@@ -1,0 +1,37 @@
+"""Loading ran code that somebody had put into the file: where the safe way refuses, yours goes on with the unsafe one,
+which is just when it matters. Look at what you do after an error.
+"""
+
+import os
+import pickle
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "scaler": scaler.state_dict(),
+        "rng": torch.get_rng_state(),
+        "step": step,
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    try:
+        state = torch.load(path, weights_only=True)
+    except pickle.UnpicklingError:
+        state = torch.load(path, weights_only=False)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    scheduler.load_state_dict(state["scheduler"])
+    scaler.load_state_dict(state["scaler"])
+    torch.set_rng_state(state["rng"])
+    return state["step"]
+
+
+checkpoint = save_checkpoint, load_checkpoint

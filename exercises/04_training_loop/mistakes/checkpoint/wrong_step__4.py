@@ -1,0 +1,32 @@
+"""The step that you return is the scheduler's count, which stands still when a step is skipped and knows nothing of how
+the caller counts. Look at what was handed to save_checkpoint.
+"""
+
+import os
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "scaler": scaler.state_dict(),
+        "rng": torch.get_rng_state(),
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    scheduler.load_state_dict(state["scheduler"])
+    scaler.load_state_dict(state["scaler"])
+    torch.set_rng_state(state["rng"])
+    return scheduler.last_epoch
+
+
+checkpoint = save_checkpoint, load_checkpoint

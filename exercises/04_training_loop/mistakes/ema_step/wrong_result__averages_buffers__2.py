@@ -1,0 +1,19 @@
+"""."""
+
+import torch
+
+
+@torch.no_grad()
+def ema_step(ema_model, model, decay, stepped):
+    if not stepped:
+        return
+    done = set()
+    weights = model.state_dict()
+    for name, average in ema_model.state_dict().items():
+        if average.data_ptr() in done:
+            continue
+        done.add(average.data_ptr())
+        if average.is_floating_point():
+            average.mul_(decay).add_(weights[name], alpha=1 - decay)
+        else:
+            average.copy_(weights[name])

@@ -1,0 +1,17 @@
+"""The clock was read while the step was still running: you wait before the first reading and not before the second.
+Look at what is queued at each of them.
+"""
+
+import statistics
+
+
+def measure(step, synchronize, clock, warmup=3, iterations=10):
+    for _ in range(warmup):
+        step()
+    times = []
+    for _ in range(iterations):
+        synchronize()
+        start = clock()
+        step()
+        times.append(clock() - start)
+    return statistics.median(times)

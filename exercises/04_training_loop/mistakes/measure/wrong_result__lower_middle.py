@@ -1,0 +1,18 @@
+"""Where the number of times is even you return the smaller one of the middle two. The mean of both is asked for; look
+at what your function says of an even number.
+"""
+
+import statistics
+
+
+def measure(step, synchronize, clock, warmup=3, iterations=10):
+    for _ in range(warmup):
+        step()
+    times = []
+    for _ in range(iterations):
+        synchronize()
+        start = clock()
+        step()
+        synchronize()
+        times.append(clock() - start)
+    return statistics.median_low(times)

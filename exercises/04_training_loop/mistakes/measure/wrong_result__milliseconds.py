@@ -1,0 +1,16 @@
+"""The time that you return is in another unit. The clock tells seconds, and seconds are asked for."""
+
+import statistics
+
+
+def measure(step, synchronize, clock, warmup=3, iterations=10):
+    for _ in range(warmup):
+        step()
+    times = []
+    for _ in range(iterations):
+        synchronize()
+        start = clock()
+        step()
+        synchronize()
+        times.append(clock() - start)
+    return statistics.median(times) * 1000

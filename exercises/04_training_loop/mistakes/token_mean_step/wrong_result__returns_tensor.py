@@ -1,0 +1,22 @@
+"""The step is right; the loss that you return is a tensor, which keeps its graph alive as long as you hold it. A Python
+float is asked for; look at how a number gets out of a 0-dim tensor.
+"""
+
+import torch
+from torch.nn import functional as F
+
+
+def token_mean_step(model, micro_batches, optimizer, scaler, device_type, ignore_index=-100) -> float:
+    valid = sum(int((y != ignore_index).sum()) for _, y in micro_batches)
+    total = 0.0
+    for x, y in micro_batches:
+        with torch.autocast(device_type, dtype=torch.float16):
+            logits = model(x)
+            loss = (
+                F.cross_entropy(logits.flatten(0, -2), y.flatten(), ignore_index=ignore_index, reduction="sum") / valid
+            )
+        scaler.scale(loss).backward()
+        total += loss
+    scaler.step(optimizer)
+    scaler.update()
+    return total

@@ -1,0 +1,28 @@
+"""The last window never became a step: where fewer micro-batches are left than `accumulate`, nothing is done with them.
+Look at the condition under which you step, and whether it can hold at the end of the list.
+"""
+
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses, pending = [], []
+    for i, (x, y) in enumerate(batches):
+        with torch.autocast(device_type, dtype=torch.float16):
+            loss = loss_fn(model(x), y)
+        scaler.scale(loss / accumulate).backward()
+        pending.append(loss.item())
+        if (i + 1) % accumulate == 0:
+            if max_norm is not None:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            scaler.step(optimizer)
+            scale = scaler.get_scale()
+            scaler.update()
+            if scaler.get_scale() >= scale:
+                scheduler.step()
+            optimizer.zero_grad()
+            losses.append(sum(pending) / len(pending))
+            pending = []
+    return losses

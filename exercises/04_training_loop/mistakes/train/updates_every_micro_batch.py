@@ -1,0 +1,31 @@
+"""The optimizer was stepped and the scaler updated after every micro-batch, although the gradient of the window was not
+complete. 4 belongs to the window, not to its micro-batches; look at what stands inside the inner loop.
+"""
+
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses = []
+    for start in range(0, len(batches), accumulate):
+        window = batches[start : start + accumulate]
+        total = 0.0
+        stepped = True
+        for x, y in window:
+            with torch.autocast(device_type, dtype=torch.float16):
+                loss = loss_fn(model(x), y) / len(window)
+            scaler.scale(loss).backward()
+            total += loss.item()
+            if max_norm is not None:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            scaler.step(optimizer)
+            scale = scaler.get_scale()
+            scaler.update()
+            stepped = scaler.get_scale() >= scale
+        if stepped:
+            scheduler.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    return losses

@@ -1,0 +1,27 @@
+"""The forward pass ran in FP32: it stands in no autocast region, so all that the scaler does is for nothing. Look at 1,
+and print the dtype of the model's output.
+"""
+
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses = []
+    for start in range(0, len(batches), accumulate):
+        window = batches[start : start + accumulate]
+        total = 0.0
+        for x, y in window:
+            loss = loss_fn(model(x), y) / len(window)
+            scaler.scale(loss).backward()
+            total += loss.item()
+        if max_norm is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        scaler.step(optimizer)
+        scale = scaler.get_scale()
+        scaler.update()
+        if scaler.get_scale() >= scale:
+            scheduler.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    return losses

