@@ -115,9 +115,7 @@ class GpuKernels(TorchFunctionMode):
             bias = None if attn_mask is None else self._bias(attn_mask, query, key)
             operator = torch.ops.aten._scaled_dot_product_efficient_attention
             return operator(query, key, value, bias, True, dropout_p, is_causal, scale=scale)[0]
-        return _ATTENTION(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+        return _ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
     def _bias(self, mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if mask.dtype is torch.bool:  # as convert_boolean_attn_mask

@@ -17,6 +17,7 @@ from ampkit.ledger.subject import Subject
 __all__ = ["Change", "Plan", "plan"]
 
 MOST = 2**20  # examples in a batch, above which the search stops
+_LOST = "updates below half a unit in the weight's last place are lost"  # a last resort
 STEPS = 4  # changes in a row, after which the plan gives up
 
 
@@ -169,8 +170,9 @@ def _changes(recipe: Recipe, ledger: Ledger, needs: _Needs, vram: int) -> Iterat
         if not found:
             return
         enough = [change for change in found if change.needs <= vram < ledger.needs]
+        gentle = [change for change in found if change.price is not _LOST]
         # candidates come with the cheapest first: the cheapest that is enough, else the one that saves most
-        best = enough[0] if enough else max(found, key=lambda change: change.saves)
+        best = enough[0] if enough else max(gentle or found, key=lambda change: change.saves)
         yield best
         recipe, ledger = best.recipe, needs.ledger(best.recipe)
 
@@ -211,13 +213,9 @@ def _candidates(recipe: Recipe, ledger: Ledger) -> list[tuple[str, str, Recipe]]
     if term == "optimizer state" and recipe.optimizer == "momentum":
         offer("SGD without momentum", "another optimizer: slower to converge", optimizer="sgd")
     if term in ("master weights",):
-        offer("drop the master weights", "updates below half a unit in the last place are lost", master_weights=False)
+        offer("drop the master weights", _LOST, master_weights=False)
     if term in ("weights", "gradients", "optimizer state", "cast copies") and not recipe.precision.endswith("true"):
-        offer(
-            "hold the weights in BF16: bf16-true",
-            "updates below half a unit in the last place are lost; Ampere or newer",
-            precision="bf16-true",
-        )
+        offer("hold the weights in BF16: bf16-true", _LOST, precision="bf16-true")
     if term == "gradients" and recipe.accumulate > 1:
         offer("do not accumulate", "the batch is smaller", accumulate=1, batch_size=recipe.micro_batch)
     return found
@@ -235,29 +233,24 @@ def _largest_batch(recipe: Recipe, needs: _Needs, vram: int) -> int | None:
     known = {size: ledger(size) for size in {recipe.micro_batch, max(1, recipe.micro_batch // 2)}}
     if len(known) == 1:
         known[2] = ledger(2)
-    low, high = 0, MOST + 1  # low fits, high does not
-    while high - low > 1:
-        for size, known_ledger in known.items():
-            if known_ledger.needs <= vram:
-                low = max(low, size)
-            else:
-                high = min(high, size)
+    while True:
+        low = max((size for size in known if known[size].needs <= vram), default=0)
+        high = min((size for size in known if size > low and known[size].needs > vram), default=MOST + 1)
         if high - low <= 1:
-            break
-        guess = _crossing(known, vram)
-        guess = min(max(guess, low + 1), high - 1)
-        known[guess] = ledger(guess)
-        if known[guess].needs <= vram and guess + 1 < high:
-            known[guess + 1] = ledger(guess + 1)
-        elif known[guess].needs > vram and guess - 1 > low:
-            known[guess - 1] = ledger(guess - 1)
-    return low if low <= MOST and high <= MOST else None
+            return low if high <= MOST else None
+        guess = min(max(_crossing(known, low, high, vram), low + 1), high - 1)
+        before = high - low
+        for size in (guess, guess + 1 if ledger(guess).needs <= vram else guess - 1):
+            if low < size < high:
+                known[size] = ledger(size)
+                low, high = (size, high) if known[size].needs <= vram else (low, size)
+        if high - low > before // 2 and high - low > 1:  # segments come in steps of 2 and 20 MiB, which mislead a line
+            known[(low + high) // 2] = ledger((low + high) // 2)
 
 
-def _crossing(known: dict[int, Ledger], vram: int) -> int:
-    """The batch at which the first of the phases crosses vram, extrapolated from the two known ones nearest to it."""
-    nearest = sorted(known, key=lambda size: abs(known[size].needs - vram))[:2]
-    a, b = sorted(nearest)
+def _crossing(known: dict[int, Ledger], low: int, high: int, vram: int) -> int:
+    """The batch at which the first of the phases crosses vram, on lines through low and high or the two far apart."""
+    a, b = (low, high) if low in known and high in known else (min(known), max(known))
     crossings = [MOST]
     for phase in PHASES:
         at_a, at_b = (_needs_in(known[size], phase) for size in (a, b))

@@ -19,7 +19,7 @@ def plan_text(plan: Plan, runs: Sequence[dict[str, Any]] = ()) -> str:
     """The report of `ampkit plan`, at most 96 columns wide. runs: the stored measurements, for the line on accuracy."""
     ledger, rehearsal = plan.ledger, plan.ledger.rehearsal
     lines = [
-        f"{plan.subject}, {plan.parameters:,} parameters: {plan.recipe}; a card of {in_words(plan.vram)}",
+        *_wrapped(f"{plan.subject}, {plan.parameters:,} parameters: {plan.recipe}; a card of {in_words(plan.vram)}"),
         "",
         f"{'at the peak, in ' + rehearsal.phase:<44}{'MiB':>10}{'share':>9}",
     ]
