@@ -76,7 +76,7 @@ def test_no_batch_fits_where_the_weights_alone_do_not_and_any_does_where_the_car
 
 
 def test_the_largest_term_decides_what_comes_first():
-    activations = plan(blocks(64), Recipe(65536), FIXED + 130 * MIB)
+    activations = plan(blocks(64, count=4), Recipe(65536), FIXED + 350 * MIB)
     assert activations.changes[0].because == "saved activations"
     assert activations.changes[0].recipe.precision == "fp16-mixed"
     state = plan(blocks(512, count=4), Recipe(8), FIXED + 130 * MIB)
