@@ -116,6 +116,7 @@ class Cage:
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
+        untraceable(False)  # another uid made it so again; who watches it has to see its memory
         _limit(inherited)
         _drop_capabilities()
         _landlock()
@@ -123,23 +124,24 @@ class Cage:
 
     def usage(self, child: int, before: set[int]) -> Usage:
         """What all processes use that have come into the box since `before` (pids()), `child` the first of them."""
-        usage = Usage()
+        usage, resident = Usage(), {}
         for pid in pids() - before:
             try:
-                with open(f"/proc/{pid}/status", "rb") as file:
-                    status = dict(line.split(b":", 1) for line in file if b":" in line)
+                status = _fields(f"/proc/{pid}/status")
                 with open(f"/proc/{pid}/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
+                    times = file.read().rpartition(b")")[2].split()[11:15]
                 if pid == child:
                     usage.waited_s = _waited_s(pid)
             except (OSError, ValueError):  # it has just ended
                 continue
-            usage.processes += 1
-            # Of a process that has ended and was not waited for nothing is left but its times.
-            kib = (int(status.get(name, b"0 kB").split()[0]) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
-            usage.memory_bytes += sum(kib) << 10
+            # A process that has ended and was not waited for has no memory, but its times.
+            resident[pid] = sum(status.get(name, 0) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
             # utime, stime, and those of the children that it has waited for.
-            usage.cpu_s += sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+            usage.cpu_s += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+        usage.processes, usage.memory_bytes = len(resident), sum(resident.values())
+        if usage.memory_bytes > MEMORY_BYTES:
+            # That counts once for each process what a fork shares with its parent. The exact number takes longer.
+            usage.memory_bytes = sum(_share_bytes(pid, most) for pid, most in resident.items())
         return usage
 
 
@@ -159,7 +161,6 @@ class Limits:
     def __init__(self, cage: Cage | None, pid: int, before: set[int], seconds: float) -> None:
         self.cage, self.pid, self.before = cage, pid, before
         self.usage = Usage()
-        self.memory_bytes = MEMORY_BYTES + _anonymous_bytes() if cage else 0
         self.begin(seconds)
 
     def begin(self, seconds: float) -> None:
@@ -182,17 +183,12 @@ class Limits:
         self.looked, self.usage = now, self.cage.usage(self.pid, self.before)
         if self.usage.processes > PROCESSES:
             return "processes"
-        if self.usage.memory_bytes > self.memory_bytes:
+        if self.usage.memory_bytes > MEMORY_BYTES:
             return "memory"
         # Two cores' worth: threads and processes of its own are no way to take the machine from the others.
         busy = (self.usage.cpu_s - self.since.cpu_s) / 2
         waited = min(self.usage.waited_s - self.since.waited_s, PATIENCE * self.seconds)
         return "time" if max(busy, took - waited) >= self.seconds else None
-
-
-def _anonymous_bytes() -> int:
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) << 10 for line in file if line.startswith("RssAnon:"))
 
 
 def pids() -> set[int]:
@@ -210,6 +206,24 @@ def _check(name: str, result: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
     return result
+
+
+def _fields(path: str) -> dict[bytes, int]:
+    """The sizes in a file of /proc that has lines as "RssAnon:  1234 kB", in bytes."""
+    with open(path, "rb") as file:
+        lines = (line.split() for line in file)
+        return {line[0].rstrip(b":"): int(line[1]) << 10 for line in lines if line[2:] == [b"kB"]}
+
+
+def _share_bytes(pid: int, most: int) -> int:
+    """The memory of one process, of what it shares with others its share; `most` where it lets nobody look."""
+    try:
+        sizes = _fields(f"/proc/{pid}/smaps_rollup")
+    except PermissionError:
+        return most
+    except OSError:  # it has just ended
+        return 0
+    return sum(sizes.get(name, 0) for name in (b"Pss_Anon", b"Pss_Shmem", b"SwapPss"))
 
 
 def _waited_s(pid: int) -> float:

@@ -65,10 +65,14 @@ def freeze(value: object, depth: int = 0) -> object:
         return torch.Tensor.detach(value).as_subclass(torch.Tensor).cpu().contiguous().clone()
     if isinstance(value, str):
         return str.__str__(value)[:MAX_TEXT]
-    if isinstance(value, numbers.Integral) and -(2**63) <= int(value) < 2**63:
-        return int(value)
+    if isinstance(value, numbers.Integral):
+        number = int(value)
+        return number if -(2**63) <= number < 2**63 else Other(f"int of {number.bit_length()} bits")
     if isinstance(value, numbers.Real):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return Other(f"{type(value).__name__[:80]} too large for a float")
     if type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     if isinstance(value, (list, tuple, dict)) and len(value) > MAX_ITEMS:

@@ -48,7 +48,8 @@ class Notebook:
         config = Config()
         config.HistoryManager.enabled = False
         config.InteractiveShell.colors = "nocolor"
-        self.shell = InteractiveShell(config=config)
+        # The instance: `from IPython import get_ipython` is to find it.
+        self.shell = InteractiveShell.instance(config=config)
         self.shell.compile.get_code_name = lambda *_: self.running
         self.running = "<cell>"
         self.cells: set[str] = set()

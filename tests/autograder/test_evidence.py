@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -58,6 +59,8 @@ def test_what_is_no_data_keeps_nothing_but_the_name_of_its_type():
     assert over_the_wire(Liar()) == Other("Liar")
     assert over_the_wire(lambda: 1) == Other("function")
     assert over_the_wire(torch.ones(2).to_sparse()) == Other("sparse_coo tensor of torch.float32")
+    assert over_the_wire(10**10_000) == Other("int of 33220 bits")
+    assert over_the_wire(Fraction(10**400)) == Other("Fraction too large for a float")
     assert type(freeze(torch.ones(2).as_subclass(Sly))) is torch.Tensor
 
 
