@@ -8,7 +8,7 @@ and do nothing for a thread that is not watching. Below: a TorchDispatchMode, wh
 import functools
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,11 +50,13 @@ class TensorInfo:
 
 
 def tensors_in(values: Any) -> list[Tensor]:
-    """All tensors in nested lists, tuples, dicts and dataclasses (Hugging Face's outputs are dicts)."""
+    """All tensors in nested lists, tuples, mappings of any type and dataclasses."""
     found = []
     for leaf in tree_leaves(values):
         if isinstance(leaf, Tensor):
             found.append(leaf)
+        elif isinstance(leaf, Mapping):  # a type of its own, which PyTorch's tree does not know
+            found += tensors_in(list(leaf.values()))
         elif hasattr(leaf, "__dataclass_fields__"):
             found += tensors_in([getattr(leaf, name) for name in leaf.__dataclass_fields__])
     return found

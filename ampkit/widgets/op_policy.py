@@ -269,6 +269,7 @@ def _controls(state: OpPolicy) -> Any:
     for buttons in (first, second, lower):
         buttons.style.button_width = "52px"
         buttons.style.description_width = "60px" if buttons is lower else "36px"
+        buttons.layout.margin = "0 18px 4px 0"
     calls.observe(change("call", CALLS.__getitem__), names="value")
     first.observe(change("a"), names="value")
     second.observe(change("b"), names="value")

@@ -1,5 +1,6 @@
 """The inspector sees what runs: models as other people write them, against what PyTorch really executes."""
 
+import collections
 import dataclasses
 import doctest
 import json
@@ -132,7 +133,7 @@ class Classified(nn.Module):
 
 
 class Embedded(nn.Module):
-    """Embeddings as in Hugging Face's BERT, a tied decoder, a dictionary out."""
+    """Embeddings as in Hugging Face's BERT, a tied decoder, a dictionary of an own type out."""
 
     def __init__(self):
         super().__init__()
@@ -146,7 +147,11 @@ class Embedded(nn.Module):
         hidden = self.word_embeddings(tokens) + self.position_embeddings(self.position_ids[:, : tokens.shape[1]])
         logits = self.decoder(self.norm(hidden))
         loss = F.cross_entropy(logits.flatten(0, 1), tokens.flatten())
-        return {"loss": loss, "logits": logits, "hidden": self.decoder(hidden)}
+        return Named(loss=loss, logits=logits, more={"hidden": self.decoder(hidden)})
+
+
+class Named(collections.OrderedDict):
+    """A dictionary of a type of its own, as Hugging Face's models return it."""
 
 
 @dataclasses.dataclass
