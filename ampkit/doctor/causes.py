@@ -88,8 +88,8 @@ WHYS = {
         ),
         Why(
             "activation_overflow",
-            "The result is larger than FP16's largest number, 65504. Lower the scale as you may: the forward pass is not "
-            "scaled, so the GradScaler cannot cure it, and will halve its scale for ever.",
+            "The result is larger than FP16's largest number, 65504. No scale cures it: the loss is scaled, and the forward "
+            "pass is not. A GradScaler skips every such step and halves its scale for ever.",
             "Train in bf16-mixed, which has FP32's range; or run this module in FP32: "
             + _FP32_ISLAND
             + ". Do not clamp: "
@@ -314,7 +314,7 @@ def _what(chain: list[Op], fp32_is_fine: bool | None) -> str:
         if root.fp32 is not None and not root.fp32.bad:
             words += f" In FP32 the same op gives |x| up to {root.fp32.largest:.6g}."
         elif root.fp32 is not None or root.dtype is torch.float32:
-            words += " The same op in FP32 gives it too."
+            words += " Given these numbers in FP32, the op gives it too."
     turn = next((op for op in chain[1:] if op.output.nans), None)
     if turn is not None and not root.output.nans:
         words += f" It turns to nan in {turn.name} of {place(turn.module)}."

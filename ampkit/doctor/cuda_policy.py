@@ -219,10 +219,15 @@ def _cast(value: Any, to: torch.dtype | None) -> Any:
     return cast
 
 
-# norm is redispatched to another overload, which has a dtype
+# norm is redispatched to another overload, which has a dtype; older versions have one for named tensors too
 _WITH_DTYPE = {
-    torch.ops.aten.norm.Scalar: torch.ops.aten.norm.ScalarOpt_dtype,
-    torch.ops.aten.norm.ScalarOpt_dim: torch.ops.aten.norm.ScalarOpt_dim_dtype,
+    getattr(torch.ops.aten.norm, name): getattr(torch.ops.aten.norm, wider)
+    for name, wider in (
+        ("Scalar", "ScalarOpt_dtype"),
+        ("ScalarOpt_dim", "ScalarOpt_dim_dtype"),
+        ("names_ScalarOpt_dim", "names_ScalarOpt_dim_dtype"),
+    )
+    if name in torch.ops.aten.norm.overloads()
 }
 
 

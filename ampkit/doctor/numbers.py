@@ -273,7 +273,7 @@ class _Run:
         elif any(words in text for words in ("same dtype", "dtypes match", "scalar type", "expected dtype", "dtype")):
             cause = "dtype_mismatch"
         first = text.strip().splitlines()[0][:160]
-        what = f"PyTorch raises {type(error).__name__}: {first} The same model and inputs run in FP32."
+        what = f"PyTorch raises {type(error).__name__}: {first.rstrip('.')}. The same model and inputs run in FP32."
         at = f"forward, {op} in {place(module)}" if op else f"forward, in {place(module)}"
         why = WHYS[cause]
         dtype = str(self.precision.compute_dtype)
@@ -399,9 +399,10 @@ class _Run:
 
     def _too_large(self, overflow: Op, used: float) -> Finding:
         why = WHYS["gradient_overflow"]
+        true = (overflow.fp32 or overflow.output).largest / self.scale
         what = (
-            f"At scale 1 gradients are still inf, first here: {overflow.output.words()}; in FP32 |x| up to "
-            f"{overflow.fp32.largest:.4g}. They are finite only at scale {_power(used)}."
+            f"At scale 1 gradients are still inf: the first to leave the range are up to {true:.4g} unscaled. All are finite "
+            f"only at scale {_power(used)}."
         )
         return _finding(why, where(overflow), what, overflow, {"finite_at_scale": used})
 
@@ -437,7 +438,7 @@ class _Run:
         what = (
             f"{len(worst)} of {len(self.weights)} weights lose half of their gradient or more; {name} loses "
             f"{worst[name]:.0%} of it. In FP32 its true gradient is up to {true.abs().max().item():.3g}; this pass was "
-            f"at scale {_power(self.used)}. The first to lose it is {where(first)}: {first.lost:.0%} of what FP32 holds is 0."
+            f"at scale {_power(self.used)}. The op above is the first to lose it: {first.lost:.0%} of what FP32 holds is 0."
         )
         suggested = self._suggested(seen)
         if suggested is not None and suggested > self.used:
@@ -478,9 +479,7 @@ class _Run:
                 parts.append(f"{phase}{at} {op.output.largest:.4g} ({op.name} in {place(op.module)})")
         if not parts:
             return ["Nothing was computed in FP16."]
-        suggested = self._suggested(seen)
-        scale = f" A first scale of {_power(suggested)} leaves the gradients a factor of 8." if suggested else ""
-        return [f"The largest FP16 numbers, of 65504: {'; '.join(parts)}.{scale}"]
+        return [f"The largest FP16 numbers, of 65504: {'; '.join(parts)}."]
 
     def _notes(self, seen: _Pass) -> list[str]:
         notes = []
