@@ -206,10 +206,10 @@ def synthetic(model: str, rows: int, *, device: str = "cpu", seed: int = 0) -> D
     return Dataset(inputs, targets, inputs[:0], targets[:0])
 
 
-def described(model: str, network: nn.Module, text: str, name: str, rows: int, *, seed: int = 0) -> Dataset:
+def described(model: str, network: nn.Module, text: str, name: str, *, seed: int = 0) -> Dataset:
     """Synthetic data for somebody's own model: its input as parse_input reads it, targets that fit its logits.
 
-    The input's first size is the number of examples, which is at least rows. Raises DataError, ModelError.
+    The input's first size is the number of examples. Raises DataError, ModelError.
     """
     if name != "synthetic" or model in models.MODELS:
         raise DataError(
@@ -222,8 +222,6 @@ def described(model: str, network: nn.Module, text: str, name: str, rows: int, *
             f"--input {text!r}: the loops give a model one input, whose first size is the number of examples."
         )
     (inputs,) = tensors
-    if len(inputs) < rows:
-        raise DataError(f"--input {text!r} has {len(inputs)} examples, and a step takes {rows}. Choose --batch-size.")
     logits = _logits(model, network, inputs[:2])
     shape = (len(inputs), *logits.shape[1:-1])
     targets = torch.randint(0, logits.shape[-1], shape, generator=torch.Generator().manual_seed(seed))

@@ -7,6 +7,7 @@
 DDP averages the gradients during the backward of a window's last micro-batch, and those are the scaled ones: an inf on
 one rank is an inf on all of them after the average, so all skip and all halve, and no rank needs to tell the others.
 Each rank's scaler therefore holds the same scale for ever, as long as all began with the same.
+BatchNorm takes the statistics of each rank's share by itself; nn.SyncBatchNorm takes them of all.
 """
 
 import time

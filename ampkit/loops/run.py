@@ -122,11 +122,25 @@ def _steps(train, model, batches, options, precision, saver, save_every):
     device, steps = options["device"], options["steps"]
     group = _process_group(device) if train.__module__.endswith(".ddp") else nullcontext()
     with group, precision.float32_math(device):
-        for report in train(model.to(device), batches, **options):
+        for report in _explained(train(model.to(device), batches, **options)):
             yield report
             # after the report is in the log: a kill in between repeats a step, and loses no record
             if saver is not None and ((report.step + 1) % save_every == 0 or report.step + 1 == steps):
                 saver.save(report.step + 1)
+
+
+def _explained(reports: Iterator[StepReport]) -> Iterator[StepReport]:
+    """The same reports; what torch.compile cannot do here is said in a sentence in the place of 200 lines."""
+    try:
+        yield from reports
+    except Exception as error:
+        if not type(error).__module__.startswith(("torch._dynamo.exc", "torch._inductor.exc")):
+            raise
+        said = str(error).strip().splitlines()[0].rstrip(".")
+        raise LoopError(
+            f"torch.compile cannot compile this model here: {said}. The default backend, inductor, needs a C++ compiler "
+            "for the CPU and Triton for a GPU; --backend aot_eager needs neither, and is no faster than no compiling."
+        ) from error
 
 
 @contextmanager
@@ -136,10 +150,7 @@ def _process_group(device: str):
         yield
         return
     backend = "nccl" if device == "cuda" else "gloo"
-    if device == "cuda":
-        local = int(os.environ.get("LOCAL_RANK", 0))
-        Precision("fp32").check(f"cuda:{local}")
-        torch.cuda.set_device(local)
+    _use_own_gpu(device)
     if "RANK" in os.environ:
         dist.init_process_group(backend)
     else:
@@ -148,6 +159,13 @@ def _process_group(device: str):
         yield
     finally:
         dist.destroy_process_group()
+
+
+def _use_own_gpu(device: str) -> None:
+    if device == "cuda":
+        local = int(os.environ.get("LOCAL_RANK", 0))
+        Precision("fp32").check(f"cuda:{local}")  # torchrun may have been asked for more ranks than there are GPUs
+        torch.cuda.set_device(local)
 
 
 def accuracy(model: nn.Module, dataset: Dataset | None = None) -> float:
@@ -190,17 +208,18 @@ def run(
     options are the loop's own, see reports. Raises what models.build, data.load and reports raise.
     """
     device, _ = check(name, device, options)
+    if name == "ddp":
+        _use_own_gpu(device)  # before data are made on it
     entry = models.MODELS.get(model)
     torch.manual_seed(seed)
     network = models.build(model)
-    if batch_size is None:
-        batch_size = entry.batch_size if entry else BATCH_SIZE
-    rows = batch_size * (options.get("accumulate") or 1)
+    usual = entry.batch_size if entry else BATCH_SIZE
     if data_name is None:
         data_name = "synthetic" if input else entry.data[0] if entry else "digits"
     if input is not None:
-        dataset = data.described(model, network, input, data_name, rows, seed=seed)
+        dataset = data.described(model, network, input, data_name, seed=seed)
     else:
+        rows = (batch_size or usual) * (options.get("accumulate") or 1)
         dataset = data.load(data_name, model, rows=rows, device=device, folder=data_dir, seed=seed)
         if entry is None:
             data.fits(model, network, dataset)
@@ -212,7 +231,7 @@ def run(
         dataset=dataset,
         device=device,
         steps=steps,
-        batch_size=batch_size,
+        batch_size=batch_size or min(usual, len(dataset.train_inputs)),
         seed=seed,
         lr=(entry.lr if entry else LR) if lr is None else lr,
         checkpoint=checkpoint,

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy
@@ -337,7 +338,7 @@ def test_a_training_run_that_is_killed_goes_on_and_its_log_is_whole(tmp_path):
         process = subprocess.Popen([sys.executable, "-c", KILLED, file, log], stderr=subprocess.DEVNULL)
         try:
             while process.poll() is None and (not log.exists() or log.read_text().count("\n") < already + 20):
-                pass
+                time.sleep(0.02)
         finally:
             process.kill()
             process.wait()

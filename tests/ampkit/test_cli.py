@@ -54,6 +54,7 @@ def test_a_loop_that_does_not_exist_exits_with_2_the_list_and_the_closest_name()
         (["fp16", "--precision", "fp32"], "train one that has it: complete"),
         (["clipped", "--backend", "eager"], "train one that has it: compiled"),
         (["accumulated", "--accumulate", 0], "--accumulate"),
+        (["compiled", "--device", "cpu", "--backend", "nvcc"], "torch.compile cannot compile this model here: Invalid"),
     ],
 )
 def test_an_option_that_makes_no_sense_exits_with_2_and_a_sentence(arguments, words):
@@ -89,6 +90,8 @@ def test_somebodys_own_model_trains_on_the_digits_and_on_what_its_user_describes
     assert result.exit_code == 0 and "test accuracy" in result.stdout
     result = ampkit("train", "bf16", *common, "--input", "f32[16,4,16]")
     assert result.exit_code == 0 and "test accuracy" not in result.stdout  # random data hold nothing out
+    result = ampkit("train", "accumulated", *common[:-2], "--input", "f32[16,4,16]")
+    assert result.exit_code == 0  # a batch of as many as there are
     result = ampkit("train", "bf16", *common, "--input", "f32[16,4,15]")
     assert result.exit_code == 1 and "does not take inputs of shape (2, 4, 15)" in result.stderr
 

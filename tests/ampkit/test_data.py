@@ -153,7 +153,7 @@ def test_somebodys_own_model_that_does_not_fit_is_an_error_that_says_what_does_n
 
 
 def test_somebodys_own_model_is_given_what_its_user_described_and_targets_that_fit_its_logits():
-    described = data.described("own.py:make", nn.Linear(5, 7), "f32[40,3,5]", "synthetic", 20)
+    described = data.described("own.py:make", nn.Linear(5, 7), "f32[40,3,5]", "synthetic")
     assert described.train_inputs.shape == (40, 3, 5) and described.train_targets.shape == (40, 3)
     assert set(described.train_targets.flatten().tolist()) == set(range(7))
 
@@ -161,7 +161,6 @@ def test_somebodys_own_model_is_given_what_its_user_described_and_targets_that_f
 @pytest.mark.parametrize(
     ("model", "text", "name", "words"),
     [
-        ("own.py:make", "f32[4,5]", "synthetic", "has 4 examples, and a step takes 20"),
         ("own.py:make", "f32[40,5];f32[40,5]", "synthetic", "one input"),
         ("own.py:make", "f32[]", "synthetic", "one input"),
         ("own.py:make", "f32[40,6]", "synthetic", r"does not take inputs of shape \(2, 6\)"),
@@ -171,7 +170,7 @@ def test_somebodys_own_model_is_given_what_its_user_described_and_targets_that_f
 )
 def test_an_input_that_a_loop_cannot_use_is_an_error(model, text, name, words):
     with pytest.raises(DataError, match=words):
-        data.described(model, nn.Linear(5, 7), text, name, 20)
+        data.described(model, nn.Linear(5, 7), text, name)
 
 
 def test_synthetic_data_for_somebodys_own_model_have_to_be_described():

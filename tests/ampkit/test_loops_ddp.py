@@ -95,7 +95,7 @@ def folder(tmp_path_factory) -> Path:
         command = [sys.executable, "-W", "error", "-c", WORKER, str(folder)]
         ranks.append(subprocess.Popen(command, env=os.environ | place, stderr=subprocess.PIPE, text=True))
     try:
-        said = [rank.communicate(timeout=150)[1] for rank in ranks]
+        said = [rank.communicate(timeout=300)[1] for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
