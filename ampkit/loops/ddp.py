@@ -55,9 +55,8 @@ def train(
         for micro, (inputs, targets) in enumerate(window, start=1):
             inputs, targets = inputs[rank::ranks].to(device), targets[rank::ranks].to(device)
             share = len(targets) / samples * ranks  # times ranks: DDP divides by it
-            with (
-                ddp.no_sync() if micro < len(window) else nullcontext()
-            ):  # around forward and backward: DDP decides in forward
+            # no_sync is around the forward as well: there DDP decides whether this backward will average
+            with ddp.no_sync() if micro < len(window) else nullcontext():
                 with torch.autocast(device, dtype=torch.float16):  # 1 forward
                     loss = loss_weight * loss_fn(ddp(inputs).float(), targets) * share
                 scaler.scale(loss).backward()  # 2 scaled backward; the last one averages over the ranks

@@ -31,7 +31,7 @@ CHANGED = {
     "accumulated": 21,
     "scheduled": 11,
     "resumable": 38,
-    "ddp": 27,
+    "ddp": 26,
     "compiled": 9,
     "explicit_casts": 7,
     "complete": 32,
