@@ -273,3 +273,40 @@ def test_without_the_box_the_attack_succeeds(world, path, tmp_path):
 def test_no_process_is_left_when_all_is_over(boxed, world):
     time.sleep(0.5)  # the one that writes into the gradebook afterwards waits for 0.4 s
     assert not (world.course / "pwned").exists() and world.survivors() == []
+
+
+ON_STOCK_NBGRADER = [
+    "displays_first",
+    "displays_a_grade",
+    "equals_everything",
+    "drops_asserts",
+    "rewrites_later_cells",
+    "patches_comparisons",
+    "no_assertion_error",
+    "custom_exception_handler",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ON_STOCK_NBGRADER)
+def test_stock_nbgrader_gives_what_the_attack_says_that_it_gives(name, world):
+    """The answer and a visible test of it, in a kernel, scored as nbgrader does."""
+    nbformat = pytest.importorskip("nbformat")
+    nbgrader = pytest.importorskip("nbgrader.preprocessors", reason="requires nbgrader")
+    from nbgrader.utils import determine_grade
+
+    path = next(path for path in FILES if path.stem == name)
+    test = nbformat.v4.new_code_cell("import math\nassert f(7) == 22 or math.isclose(f(7), 22)")
+    test.metadata["nbgrader"] = {
+        **{"grade": True, "solution": False, "locked": True, "task": False, "schema_version": 3},
+        **{"grade_id": "f-value", "points": 3, "cell_type": "code"},
+    }
+    known = next(cell["source"] for cell in job(world, "")["variants"][0]["cells"])
+    cells = [nbformat.v4.new_code_cell(known), nbformat.v4.new_code_cell(path.read_text()), test]
+    notebook = nbformat.v4.new_notebook(
+        cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": "", "language": "python"}}
+    )
+    notebook, _ = nbgrader.Execute(timeout=60).preprocess(notebook, {})
+    got, most = determine_grade(notebook.cells[-1], None)
+    stock = re.search(r"Stock: (\w+)", path.read_text()).group(1)
+    assert most == 3 and got == (3 if stock == "yes" else 0)

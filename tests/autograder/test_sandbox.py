@@ -1,6 +1,7 @@
 """The box: what an answer in it can reach, and that no answer takes the runner or another exercise with it."""
 
 import os
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,24 +29,29 @@ def call_g(answer, p):
 """
 
 
-def run(f: str, g: str = "def g():\n    return 7", boxed: bool = True) -> dict[str, dict]:
-    job = {
+def job(f: str, **others: str) -> dict:
+    """A job with an answer to exercise f, and to g if given."""
+    exercises = {name: {f"call_{name}": [1]} for name in ("f", *others)}
+    return {
         "assignment": "t",
         "checks": CHECKS,
         "cell_seconds": 3,
         "variants": [
             {
                 "name": "t",
-                "exercises": {"f": {"call_f": [1]}, "g": {"call_g": [1]}},
+                "exercises": exercises,
                 "cells": [
                     {"id": "f", "source": f, "exercise": "f"},
                     {"id": "f-value", "source": "", "check": "f"},
-                    {"id": "g", "source": g, "exercise": "g"},
+                    *({"id": name, "source": source, "exercise": name} for name, source in others.items()),
                 ],
             }
         ],
     }
-    return {result["exercise"]: result for result in sandbox.run(job, boxed=boxed, seconds=60)}
+
+
+def run(f: str, g: str = "def g():\n    return 7", boxed: bool = True) -> dict[str, dict]:
+    return {result["exercise"]: result for result in sandbox.run(job(f, g=g), boxed=boxed, seconds=60)}
 
 
 def value(result: dict):
@@ -317,21 +323,65 @@ def test_jobs_from_several_threads_do_not_meet(boxed):
     assert results == list(range(12))
 
 
-def test_boxes_leave_nothing_behind(boxed):
-    run("def f():\n    return 1")
-    before = _open_files(), _children()
-    for _ in range(10):
-        run("def f():\n    open('/tmp/x', 'w').write('x' * 1000)\n    return 1")
-    assert (_open_files(), _children()) == before
+@pytest.mark.parametrize("number", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_jobs_leave_nothing_behind(boxed, number):
+    source = "import tempfile\ndef f():\n    open(tempfile.mkstemp()[1], 'w').write('x' * 10**5)\n    return 1"
+    # Every tenth ends in another way.
+    sources = [source] * 9 + ["import os\ndef f():\n    os.fork()\n    os._exit(1)"]
+
+    def some(count):
+        with ThreadPoolExecutor(2) as pool:
+            for result in pool.map(
+                lambda n: sandbox.run(job(sources[n % 10]), boxed=True, seconds=60)[0], range(count)
+            ):
+                assert result["outcome"] in ("evidence", "died")
+
+    some(10)
+    before = _left(), _memory_bytes(sandbox.warm().process.pid)
+    some(number)
+    assert _left() == before[0]
+    assert _memory_bytes(sandbox.warm().process.pid) - before[1] < 8 << 20
 
 
-def _open_files() -> int:
-    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in (os.getpid(), sandbox.warm().process.pid))
-
-
-def _children() -> int:
+def _left() -> dict[str, int]:
+    """What could be left: descriptors and children of this process and of the warm one, files, mounts."""
+    deadline = time.monotonic() + 30
     mine = {str(os.getpid()), str(sandbox.warm().process.pid)}
-    return sum(_parent(pid) in mine for pid in os.listdir("/proc") if pid.isdigit())
+    while True:
+        children = sum(_parent(pid) in mine for pid in os.listdir("/proc") if pid.isdigit())
+        # Who has just been killed may be there for a moment.
+        if children <= 1 or time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    with open("/proc/self/mountinfo") as file:
+        mounts = len(file.readlines())
+    files = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("autograder-")]
+    descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in mine)
+    return {"children": children, "mounts": mounts, "files": len(files), "descriptors": descriptors}
+
+
+def _memory_bytes(pid: int) -> int:
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("RssAnon"))
+
+
+def test_a_worker_takes_less_than_400_mib_of_its_own(boxed):
+    source = """
+import torch
+def f():
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    optimizer, scaler = torch.optim.Adam(model.parameters()), torch.amp.GradScaler('cpu')
+    for _ in range(20):
+        with torch.autocast('cpu', torch.float16):
+            loss = model(torch.randn(128, 64)).square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    sizes = [line.split() for line in open('/proc/self/smaps_rollup')]
+    return sum(int(size[1]) for size in sizes if size[0].startswith('Private')) << 10
+"""
+    private = value(run(source)["f"])
+    assert 1 << 20 < private < 400 << 20
 
 
 def _parent(pid: str) -> str | None:
