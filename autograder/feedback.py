@@ -76,36 +76,38 @@ def write(course: Course, assignment: str) -> list[Path]:
     if not records:
         raise CourseError(f"Nothing of {assignment} is graded yet; run `autograder grade {assignment}` first.")
     written = []
-    for record in records:
-        student = record["student"]
-        graded = course.path("autograded", student, assignment) / f"{assignment}.ipynb"
-        answers = {}
-        if graded.is_file():
-            answers = {name: cell.source for name, cell in answer_cells(nbformat.read(graded, as_version=4)).items()}
-        comments, total, late = from_gradebook(course, student, assignment, record)
-        path = course.path("feedback", student, assignment) / f"{assignment}.html"
-        write_atomically(path, page(record, answers, comments, total, late).encode(), 0o644)
-        written.append(path)
+    with gradebook(course.directory.db_url, course.directory.course_id) as book:
+        for record in records:
+            student = record["student"]
+            comments, total, late = from_gradebook(book, student, assignment, record)
+            path = course.path("feedback", student, assignment) / f"{assignment}.html"
+            answers = _answers(course.path("autograded", student, assignment) / f"{assignment}.ipynb")
+            write_atomically(path, page(record, answers, comments, total, late).encode(), 0o644)
+            written.append(path)
     return written
 
 
-def from_gradebook(
-    course: Course, student: str, assignment: str, record: dict
-) -> tuple[dict[str, list[str]], float, float]:
-    """An instructor's comments by exercise, the total with manual grades in it, and the late penalty."""
+def _answers(graded: Path) -> dict[str, str]:
+    """The answers in a graded notebook, which session.py or nbgrader has written; none where it is not there."""
+    if not graded.is_file():
+        return {}
+    notebook = nbformat.reads(graded.read_text(encoding="utf-8"), as_version=nbformat.NO_CONVERT)
+    return {name: cell.source for name, cell in answer_cells(notebook).items()}
+
+
+def from_gradebook(book, student: str, assignment: str, record: dict) -> tuple[dict[str, list[str]], float, float]:
+    """From nbgrader's Gradebook: an instructor's comments by exercise, the total with manual grades, and the late penalty."""
     from nbgrader.api import MissingEntry
 
     comments: dict[str, list[str]] = {}
-    with gradebook(course.directory.db_url, course.directory.course_id) as book:
-        try:
-            submission = book.find_submission(assignment, student)
-        except MissingEntry:
-            return comments, record["score"], 0.0
-        for notebook in submission.notebooks:
-            for comment in notebook.comments:
-                if comment.manual_comment:
-                    comments.setdefault(comment.cell.name.rpartition("-")[0] or comment.cell.name, []).append(
-                        comment.manual_comment
-                    )
-        late = submission.late_submission_penalty or 0.0
-        return comments, submission.score - late, late
+    try:
+        submission = book.find_submission(assignment, student)
+    except MissingEntry:
+        return comments, record["score"], 0.0
+    for notebook in submission.notebooks:
+        for comment in notebook.comments:
+            if comment.manual_comment:
+                exercise = comment.cell.name.rpartition("-")[0] or comment.cell.name
+                comments.setdefault(exercise, []).append(comment.manual_comment)
+    late = submission.late_submission_penalty or 0.0
+    return comments, submission.score - late, late

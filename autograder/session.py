@@ -127,6 +127,7 @@ class Session:
             under_way.pop(student)
             self._fail(student, str(error))
 
+        journal.clear(self.course.result_path(self.assignment, "any").parent)
         grade_many(
             self.reference, self._unfinished(students, under_way, done), pool, boxed=self.boxed, done=done, lost=lost
         )
@@ -179,7 +180,7 @@ class Session:
         path = self._graded(student)
         # The notebook was built here from the released one: it needs no validation, which takes longer than all the rest.
         notebook = v4.writes(grade.notebook).encode() + b"\n"
-        journal.clear(path.parent, self.course.result_path(self.assignment, student).parent)
+        journal.clear(path.parent)
         if submitted.at is not None:
             write_atomically(path.with_name("timestamp.txt"), submitted.timestamp.encode(), 0o644)
         else:
