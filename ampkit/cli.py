@@ -97,6 +97,7 @@ def train(
 def bench(
     suite: Annotated[str | None, typer.Option(help="quick (a CPU, a minute) or headline (a CUDA GPU)")] = None,
     model: Annotated[str | None, typer.Option(help="one model instead of a suite", metavar="MODEL")] = None,
+    input: Annotated[str | None, typer.Option(help="for a model of your own: f32[32,3,32,32]", metavar="SPEC")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="with --model or --overhead: samples a step")] = 32,
     device: Annotated[str | None, typer.Option(help="with --model or --overhead: cuda or cpu")] = None,
     compiled: Annotated[bool, typer.Option("--compiled", help="with --model: torch.compile as well")] = False,
@@ -108,7 +109,7 @@ def bench(
     with _errors_as_messages():
         from ampkit.bench.command import run
 
-        run(suite, model, batch_size, device, compiled, overhead, json, plot)
+        run(suite, model, input, batch_size, device, compiled, overhead, json, plot)
 
 
 @app.command()

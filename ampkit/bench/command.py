@@ -20,6 +20,7 @@ from ampkit.precision import default_device
 def run(
     name: str | None,
     model: str | None,
+    input: str | None,
     batch_size: int,
     device: str | None,
     compiled: bool,
@@ -34,6 +35,8 @@ def run(
         raise BenchError("--overhead has a table and no plot. Leave --plot out.")
     if device and not (model or overhead):
         raise BenchError("--device goes with --model and --overhead; a suite says its device itself.")
+    if input and (overhead or not model):
+        raise BenchError("--input says what a model of your own takes, so it goes with --model.")
     for path in (to_json, to_plot):
         if path is not None and not path.absolute().parent.is_dir():
             raise BenchError(f"There is no folder {path.absolute().parent} to write {path.name} to. Make it first.")
@@ -45,7 +48,7 @@ def run(
     else:
         device = device or default_device()
         chosen = (
-            own_suite(model, batch_size, device, compiled=compiled)
+            own_suite(model, batch_size, device, input=input, compiled=compiled)
             if model
             else suite(name or ("headline" if device == "cuda" else "quick"))
         )

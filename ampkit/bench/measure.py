@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ampkit import models
+from ampkit import data, models
 from ampkit.bench.stamp import quartiles, stamp, stamp_line
 from ampkit.bench.suites import Setting, Suite, Workload
 from ampkit.errors import BenchError, DeviceError
@@ -31,11 +32,12 @@ class Trial:
         self.device = self.precision.check(device)
         self.batch_size = batch_size
         torch.manual_seed(SEED)
-        self.model: nn.Module = models.build(workload.model).to(self.device)
+        model: nn.Module = models.build(workload.model)
         self.loss_fn = models.loss(workload.model)
         self.batches = [
-            models.example(workload.model, batch_size, device=self.device, seed=SEED + 1 + i) for i in range(BATCHES)
+            _batch(workload, model, batch_size, self.device, seed) for seed in range(SEED + 1, SEED + 1 + BATCHES)
         ]
+        self.model = model.to(self.device)
         fused = {"fused": True} if self.device == "cuda" else {}
         self.optimizer = _OPTIMIZERS[workload.optimizer](self.model.parameters(), lr=workload.lr, **fused)
         self.scaler = self.precision.scaler(self.device) if self.precision.scales_loss else None
@@ -87,6 +89,16 @@ class Trial:
         for module, training in was:
             module.training = training
         return sum(losses) / len(losses)
+
+
+def _batch(
+    workload: Workload, model: nn.Module, batch_size: int, device: str, seed: int
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    if workload.input is None:
+        return models.example(workload.model, batch_size, device=device, seed=seed)
+    text = re.sub(r"\[\s*\d+", f"[{batch_size}", workload.input, count=1)  # its first size stands for any batch
+    described = data.described(workload.model, model, text, "synthetic", seed=seed)
+    return (described.train_inputs.to(device),), described.train_targets.to(device)
 
 
 def run(suite: Suite, say: Callable[[str], None] = lambda words: None) -> dict[str, Any]:
@@ -222,8 +234,9 @@ def _peak(workload: Workload, setting: Setting, device: str, batch_size: int) ->
 
 def table(result: dict[str, Any]) -> str:
     """The result as text: one line a setting, its speed as a ratio to the first setting of the same model."""
+    wide = max(5, *(len(row["model"]) for row in result["rows"]))
     lines = [
-        f"{'model':<10} {'setting':<24} {'batch':>6} {'samples/s':>10} {'quartiles':>17} {'ratio':>6} {'peak MiB':>9} "
+        f"{'model':<{wide}} {'setting':<24} {'batch':>6} {'samples/s':>10} {'quartiles':>17} {'ratio':>6} {'peak MiB':>9} "
         f"{'skips':>5}  loss (FP32) after {result['rows'][0]['steps_trained']} steps"
     ]
     first: dict[str, float] = {}
@@ -232,7 +245,7 @@ def table(result: dict[str, Any]) -> str:
         low, high = row["samples_per_s_quartiles"]
         peak = "-" if row["peak_allocated_bytes"] is None else f"{row['peak_allocated_bytes'] / 2**20:.0f}"
         lines.append(
-            f"{row['model']:<10} {row['setting']:<24} {row['batch_size']:>6} {row['samples_per_s']:>10.4g} "
+            f"{row['model']:<{wide}} {row['setting']:<24} {row['batch_size']:>6} {row['samples_per_s']:>10.4g} "
             f"{f'{low:.4g} to {high:.4g}':>17} {row['samples_per_s'] / base:>6.2f} {peak:>9} {row['skipped']:>5}  "
             f"{row['loss_before']:.3f} -> {row['loss_after']:.3f}"
         )

@@ -20,10 +20,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Workload:
-    """A model by the name that ampkit.models.build takes, and samples a step."""
+    """A model by the name that ampkit.models.build takes, and samples a step; `input` describes what somebody's own takes."""
 
     model: str
     batch_size: int
+    input: str | None = None
     optimizer: str = "adamw"
     lr: float = 1e-4
 
@@ -93,11 +94,18 @@ def suite(name: str) -> Suite:
     raise BenchError(f"There is no suite {name!r}.{hint} The suites are: {', '.join(SUITES)}.")
 
 
-def own_suite(model: str, batch_size: int, device: str, *, compiled: bool = False) -> Suite:
+def own_suite(model: str, batch_size: int, device: str, *, input: str | None = None, compiled: bool = False) -> Suite:
     """The settings that `device` can be asked for, on one model of the user's choice."""
     settings = _GPU_SETTINGS if device == "cuda" else _CPU_SETTINGS
     chosen = tuple(setting for setting in settings if compiled or not setting.compiled)
     long = device == "cuda"
     return Suite(
-        model, device, (Workload(model, batch_size),), chosen, 5 if long else 1, 5 if long else 3, 10 if long else 2, 2
+        model,
+        device,
+        (Workload(model, batch_size, input),),
+        chosen,
+        5 if long else 1,
+        5 if long else 3,
+        10 if long else 2,
+        2,
     )

@@ -125,6 +125,8 @@ def test_the_gpu_suite_is_refused_where_there_is_no_gpu():
         (["--suite", "quik"], "There is no suite 'quik'. Did you mean quick?"),
         (["--suite", "quick", "--model", "mlp"], "goes with neither"),
         (["--device", "cpu", "--suite", "quick"], "--device goes with --model"),
+        (["--suite", "quick", "--input", "f32[1]"], "goes with --model"),
+        (["--model", "torch.nn:Identity", "--device", "cpu"], "Describe it with --input"),
         (["--model", "mpl", "--device", "cpu"], "Did you mean mlp?"),
         (["--model", "mlp", "--device", "cpu", "--json", "no/such/folder/x.json"], "There is no folder"),
     ],
@@ -143,6 +145,16 @@ def test_the_command_measures_prints_and_writes(tmp_path, monkeypatch):
     assert written["suite"] == "small" and len(written["rows"]) == 1
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.json", "b.png"]
+
+
+def test_a_model_of_ones_own_is_measured_on_inputs_of_the_shape_that_is_described(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import torch\ndef make(): return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3))\n"
+    )
+    mine = own_suite(f"{tmp_path / 'mine.py'}:make", 6, "cpu", input="f32[1,3,4]")
+    result = run(replace(mine, settings=mine.settings[:1], rounds=1))
+    (row,) = result["rows"]
+    assert row["batch_size"] == 6 and row["loss_before"] == pytest.approx(math.log(3), abs=0.7)
 
 
 @pytest.mark.gpu
