@@ -1,0 +1,5 @@
+"""."""
+
+
+def count_lost_updates(weight, update, dtype):
+    return int((update.to(dtype) == 0).sum())

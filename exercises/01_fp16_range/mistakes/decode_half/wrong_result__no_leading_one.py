@@ -1,0 +1,14 @@
+"""Normal numbers come out too small: the one before the point is not stored, and it counts. What must 0x3C00,
+whose mantissa is all zeros, be?"""
+
+import math
+
+
+def decode_half(bits):
+    sign = -1.0 if bits >> 15 else 1.0
+    exponent, mantissa = bits >> 10 & 0x1F, bits & 0x3FF
+    if exponent == 0:
+        return sign * mantissa * 2.0**-24
+    if exponent == 31:
+        return math.nan if mantissa else sign * math.inf
+    return sign * 2.0 ** (exponent - 15) * (mantissa / 1024)
