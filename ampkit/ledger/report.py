@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ampkit.ledger.planning import MOST, Plan
 from ampkit.ledger.rehearsal import PHASES
 from ampkit.ledger.sizes import MIB, in_words
@@ -21,17 +23,17 @@ def plan_text(plan: Plan, runs: Sequence[dict[str, Any]] = ()) -> str:
     lines = [
         *_wrapped(f"{plan.subject}, {plan.parameters:,} parameters: {plan.recipe}; a card of {in_words(plan.vram)}"),
         "",
-        f"{'at the peak, in ' + rehearsal.phase:<44}{'MiB':>10}{'share':>9}",
+        f"{'at the peak, in ' + rehearsal.phase:<38}{'MiB':>10}{'share':>9}",
     ]
     for term in ledger.terms:
-        dtypes = {str(dtype)[6:]: size for (role, dtype), size in rehearsal.peak.bytes.items() if role == term.name}
-        large = {dtype: size for dtype, size in dtypes.items() if size >= max(dtypes.values()) / 100}
-        words = ", ".join(f"{dtype} {size / MIB:,.1f}" for dtype, size in large.items())
+        dtypes = {_short(dtype): size for (role, dtype), size in rehearsal.peak.bytes.items() if role == term.name}
+        large = {dtype: size for dtype, size in dtypes.items() if size >= max(dtypes.values()) / 50}
+        words = ", ".join(f"{dtype} {size / MIB:,.0f}" for dtype, size in large.items())
         words = "   estimate" if term.estimate else f"   {words}" if len(large) > 1 else f"   {''.join(large)}"
-        lines.append(f"{term.name:<44}{term.bytes / MIB:>10,.1f}{term.bytes / ledger.needs:>9.1%}{words}".rstrip())
-    lines.append(f"{'in all':<44}{ledger.needs / MIB:>10,.1f}{1:>9.1%}")
+        lines.append(f"{term.name:<38}{term.bytes / MIB:>10,.1f}{term.bytes / ledger.needs:>9.1%}{words}".rstrip())
+    lines.append(f"{'in all':<38}{ledger.needs / MIB:>10,.1f}{1:>9.1%}")
     peaks = ", ".join(f"{phase} {rehearsal.peaks[phase].blocks / MIB:,.0f}" for phase in PHASES)
-    kept = ", ".join(f"{str(d)[6:]} {size / MIB:,.1f}" for d, size in rehearsal.kept.items() if size >= MIB / 20)
+    kept = ", ".join(f"{_short(d)} {size / MIB:,.1f}" for d, size in rehearsal.kept.items() if size >= MIB / 20)
     total = sum(rehearsal.kept.values())
     casts = f"; {rehearsal.kept_casts / MIB:,.1f} of it copies of weights" if rehearsal.kept_casts else ""
     lines += [
@@ -62,6 +64,13 @@ def plan_text(plan: Plan, runs: Sequence[dict[str, Any]] = ()) -> str:
     lines += ["", *(line for note in rehearsal.notes for line in _wrapped(note)), *_wrapped(accuracy(runs))]
     lines += _wrapped(f"{plan.rehearsals} training steps rehearsed without a GPU in {plan.seconds:.1f} s.")
     return "\n".join(lines)
+
+
+_SHORT = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
+
+
+def _short(dtype: torch.dtype) -> str:
+    return _SHORT.get(dtype, str(dtype).removeprefix("torch."))
 
 
 def _largest_batch(plan: Plan) -> str:
