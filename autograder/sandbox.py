@@ -61,7 +61,7 @@ def bwrap() -> str:
     said = "no bwrap was found"
     for candidate in filter(None, candidates):
         trial = subprocess.run(
-            [candidate, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "/bin/true"],
+            [candidate, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"],
             capture_output=True,
             text=True,
         )
@@ -71,7 +71,8 @@ def bwrap() -> str:
     raise SandboxError(
         f"This machine cannot isolate an answer ({said}). Other people's code is only run inside a sandbox, so nothing was "
         "graded. Install bubblewrap (apt install bubblewrap), or allow unprivileged user namespaces (inside Docker: "
-        "--security-opt seccomp=unconfined, or a seccomp profile that allows them). To run trusted answers without a "
+        "--security-opt seccomp=unconfined, or a seccomp profile that allows them, and --security-opt "
+        "systempaths=unconfined, for a /proc of the sandbox's own; in Kubernetes procMount: Unmasked). To run trusted answers without a "
         "sandbox, pass --unsandboxed: the results will say so."
     )
 
