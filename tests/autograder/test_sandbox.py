@@ -1,7 +1,6 @@
 """The box: what an answer in it can reach, and that no answer takes the runner or another exercise with it."""
 
 import os
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -355,7 +354,7 @@ def _left() -> dict[str, int]:
         time.sleep(0.05)
     with open("/proc/self/mountinfo") as file:
         mounts = len(file.readlines())
-    files = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("autograder-")]
+    files = os.listdir(sandbox.warm().folder.name)  # the only folder outside that is theirs
     descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in mine)
     return {"children": children, "mounts": mounts, "files": len(files), "descriptors": descriptors}
 

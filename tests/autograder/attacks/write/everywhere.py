@@ -1,7 +1,7 @@
 r"""Tries to write into every folder that there is.
 
 Catalogue: 34, 36. Stock: yes, what its user may write.
-Says: "value": \["/dev/shm", "/tmp"\]
+Says: "value": \["/dev/shm", "/tmp"(, "/tmp/[^"]*")*\]
 """
 import os
 
