@@ -276,18 +276,14 @@ def test_a_file_of_answers_is_tried(root, boxed, shell):
 
 @slow
 @under("The loops")
-def test_the_loops_train_and_their_log_is_read(shell):
+def test_the_loops_train_resume_and_differ(shell):
     assert shell.run("ampkit train fp16 --").startswith("fp16: loss 2.3")
     broken = re.search(r"-> ([\d.]+) in 100 steps", shell.run("ampkit train fp16_no_scaler"))
     assert float(broken[1]) > 2.2, "the loop that is broken on purpose has learned"
-    assert "clipped: loss 2.3" in shell.run("ampkit train clipped")
-    assert "bf16: loss 2.3" in shell.run("python -m ampkit.loops.bf16")
-    loss, scale, skipped = shell.run("from ampkit import read_reports").split()
-    assert float(loss) < 1 and float(scale) > 1 and int(skipped) >= 0
-
-
-@under("From one loop to the next")
-def test_the_diff_between_two_loops_is_printed(shell):
+    assert "complete: loss" in shell.run("ampkit train complete")
+    assert (shell.folder / "run.pt").is_file()
+    assert "bf16: loss" in shell.run("python -m ampkit.loops.bf16")
+    assert "ddp: loss" in shell.run("torchrun")
     said = shell.run("from ampkit.loops import diff")
     assert "+    scaler = torch.amp.GradScaler(device, init_scale=init_scale)" in said
 
@@ -299,6 +295,65 @@ def test_a_precision_makes_its_context_and_its_scaler(root, shell):
     shell.run("import torch")
     text = (root / README).read_text(encoding="utf-8")
     assert [name for name in PRECISIONS if f"`{name}`" not in text] == []
+
+
+@slow
+@under("What does each op run in")
+def test_the_ops_of_a_model_are_shown_with_their_dtypes(shell):
+    said = shell.run("ampkit ops bert_tiny")
+    assert re.search(r"norm\s+LayerNorm\s+1\s+fp32", said) and "casts write" in said
+    said = shell.run("ampkit ops cnn --by op --device both")
+    assert "batch_norm" in said and "CPU" in said
+
+
+@slow
+@under("Will it fit")
+def test_a_plan_says_what_fits_and_what_to_change_first(shell):
+    said = shell.run("ampkit plan cnn")
+    assert "saved activations" in said and "Largest batch that fits" in said and "not yet been measured" in said
+
+
+@slow
+@under("Where does it go wrong")
+def test_the_doctor_looks_at_the_machine_a_log_and_a_model(shell):
+    shell.next(
+        "ampkit doctor"
+    )  # what it finds depends on the machine: test_doctor_machine.py has machines of all kinds
+    if not (shell.folder / "fp16.jsonl").is_file():
+        subprocess.run(
+            "ampkit train fp16 --steps 100 --log fp16.jsonl",
+            shell=True,
+            cwd=shell.folder,
+            env=shell.environment,
+            check=True,
+            capture_output=True,
+        )
+    assert "fp16.jsonl" in shell.run("ampkit doctor fp16.jsonl")
+    assert "cnn" in shell.run("ampkit doctor cnn")
+
+
+@slow
+@under("What does it buy")
+def test_a_bench_writes_its_table_its_json_and_its_plot(shell):
+    assert "AMP BF16, larger batch" in shell.run("ampkit bench --model mlp")
+    assert len(json.loads((shell.folder / "bench.json").read_text())["rows"]) == 4
+    assert (shell.folder / "bench.png").read_bytes().startswith(b"\x89PNG")
+
+
+@under("On a machine with a GPU")
+def test_the_gpu_suite_is_there_and_says_what_it_requires(root, shell):
+    import torch
+
+    shell.folder = root
+    collected = shell.run("python -m pytest -m gpu", add="--collect-only -q -p no:cacheprovider")
+    assert "tests/ampkit/test_loops.py::" in collected
+    headline = shell.next("ampkit bench --suite headline --json lessons/measured/headline.json")
+    if not torch.cuda.is_available():
+        done = subprocess.run(
+            headline, shell=True, cwd=shell.folder, env=shell.environment, capture_output=True, text=True
+        )
+        assert done.returncode == 1 and "PyTorch sees no CUDA GPU here" in done.stderr
+        assert not (root / "lessons" / "measured" / "headline.json").exists()
 
 
 # The whole
