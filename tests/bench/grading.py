@@ -1,11 +1,15 @@
-"""How much faster a class is graded than by nbgrader with its default preprocessors, on the same submissions.
+"""How much faster a class is graded than by nbgrader with its default preprocessors, and how near to what the answers take.
 
-    python tests/bench/grading.py [--students 6] [--repeats 3] [--json FILE]
+    python tests/bench/grading.py [--students 60] [--stock 8] [--repeats 3] [--json FILE]
 
-Interleaved in one run, since machines drift: stock nbgrader (a kernel for each notebook, checks in the kernel), then
-`autograder grade`, again and again. What counts is the ratio of the medians; the seconds are this machine's. The scores of
-both must be the same. Both start from nothing each time, so that the start of each tool, and for ours the expected evidence
-of a first run, is in its time; `again` is ours with that evidence kept, as in every later run of a term.
+Interleaved in one run, since machines drift, again and again: stock nbgrader (a kernel for each notebook, checks in the kernel)
+on 2 and on --stock students, of which its start and its seconds a student follow; `autograder grade` on all of them, first
+from nothing and then again with the evidence of the seeds kept, as in every later run of a term (--force: nobody is left out);
+and the floor. What counts are the ratios of medians; the seconds are this machine's. The scores must be the same.
+
+The floor is the same answers' probes in the warm process on every core, with no box, verdict, gradebook or start of a command.
+`answers_cpu_s` is less than that: their CPU seconds in one process without a fork for each exercise, which no grader that keeps
+exercises apart can reach.
 """
 
 import argparse
@@ -18,11 +22,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 
+from autograder import sandbox, submission
 from autograder.course import Course
+from autograder.executors import CORES
+from autograder.reference import job
 
 ASSIGNMENT = "03_gradscaler"
 BIN = Path(sys.executable).parent
@@ -70,30 +78,91 @@ def make(folder: Path, students: int) -> tuple[Path, Path]:
     return ours, stock
 
 
+def jobs(course: Course, students: int) -> list[dict]:
+    """What the warm process is asked for these students: all exercises of each."""
+    room, made = course.room(ASSIGNMENT), []
+    for number in range(students):
+        path = course.path("submitted", f"s{number:03d}", ASSIGNMENT) / f"{ASSIGNMENT}.ipynb"
+        cells = submission.rebuild(room, submission.read(path)).cells
+        made.append(job(room, course.secret, [("answer", cells, list(room.exercises))]))
+    return made
+
+
+def floor(wanted: list[dict]) -> float:
+    """Seconds of the jobs in the warm process, as many at a time as there are cores."""
+    sandbox.warm()
+    start = time.perf_counter()
+    with ThreadPoolExecutor(max_workers=CORES) as pool:
+        for results in pool.map(lambda one: sandbox.run(one, boxed=False, seconds=600), wanted):
+            assert all(result["outcome"] == "evidence" for result in results)
+    return time.perf_counter() - start
+
+
+ANSWERS = """
+import gc, json, os, sys, time
+from autograder import runner
+tools = runner.warm_up()
+gc.collect()
+gc.freeze()  # the shell collects garbage between exercises
+null = os.open(os.devnull, os.O_WRONLY)
+wanted = {**json.load(sys.stdin), "forks": False}
+runner.work(wanted, null, tools)
+start = time.process_time()
+runner.work(wanted, null, tools)
+print(time.process_time() - start)
+"""
+
+
+def answers(wanted: list[dict]) -> float:
+    """CPU seconds of a job in one process without forks; every third submission has a mistake, so three are a fair mean."""
+    seconds = []
+    for one in wanted[:3]:
+        command = [sys.executable, "-W", "ignore", "-c", ANSWERS]
+        done = subprocess.run(command, input=json.dumps(one), capture_output=True, text=True, check=True)
+        seconds.append(float(done.stdout))
+    return statistics.fmean(seconds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--students", type=int, default=6)
+    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--stock", type=int, default=8, choices=range(3, 11), help="stock nbgrader is timed on as many")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    seconds: dict[str, list[float]] = {"stock": [], "first": [], "again": []}
+    seconds: dict[str, list[float]] = {"stock_2": [], "stock": [], "first": [], "again": [], "floor": []}
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         ours, stock = make(Path(temporary), options.students)
+        wanted = jobs(Course(ours), options.students)
         for _ in range(options.repeats):
-            seconds["stock"].append(run(BIN / "nbgrader", "autograde", ASSIGNMENT, "--force", cwd=stock))
+            for name, number in (("stock_2", 2), ("stock", options.stock)):
+                some = f"--student=s00[0-{number - 1}]"  # nbgrader takes a pattern
+                seconds[name].append(run(BIN / "nbgrader", "autograde", ASSIGNMENT, "--force", some, cwd=stock))
             shutil.rmtree(ours / ".autograder" / "evidence", ignore_errors=True)
-            seconds["first"].append(run(BIN / "autograder", "grade", ASSIGNMENT, cwd=ours))
-            seconds["again"].append(run(BIN / "autograder", "grade", ASSIGNMENT, cwd=ours))
-        same = scores(ours / "gradebook.db", "amp", ASSIGNMENT) == scores(stock / "gradebook.db", "", ASSIGNMENT)
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
+            for name in ("first", "again"):
+                seconds[name].append(run(BIN / "autograder", "grade", ASSIGNMENT, "--force", cwd=ours))
+            seconds["floor"].append(floor(wanted))
+        theirs = scores(stock / "gradebook.db", "", ASSIGNMENT)
+        mine = scores(ours / "gradebook.db", "amp", ASSIGNMENT)
+        cpu = answers(wanted)
+    same = len(theirs) == options.stock and all(mine[student] == score for student, score in theirs.items())
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    each = (median["stock"] - median["stock_2"]) / (options.stock - 2)
+    whole = median["stock"] + (options.students - options.stock) * each
     result = {
         "students": options.students,
         "repeats": options.repeats,
         "seconds": {name: [round(value, 2) for value in values] for name, values in seconds.items()},
-        "stock_over_first": round(medians["stock"] / medians["first"], 2),
-        "stock_over_again": round(medians["stock"] / medians["again"], 2),
+        "stock_s_per_student": round(each, 2),
+        "stock_s_for_all": round(whole, 1),
+        "stock_over_first": round(whole / median["first"], 1),
+        "stock_over_again": round(whole / median["again"], 1),
+        "first_over_floor": round(median["first"] / median["floor"], 2),
+        "again_over_floor": round(median["again"] / median["floor"], 2),
+        "answers_cpu_s_per_student": round(cpu, 3),
         "same_scores": same,
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": CORES,
+        "load_average": [round(load, 1) for load in os.getloadavg()],
         "python": platform.python_version(),
     }
     print(json.dumps(result, indent=1))
