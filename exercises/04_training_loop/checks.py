@@ -283,6 +283,35 @@ def overflow_and_growth(answer, p):
     training(answer, p, 8, 2, overflows=[p.random.choice([2, 3])], interval=1, momentum=0.5, lr=0.25)
 
 
+def in_parts(exercise, failed):
+    return {exercise.part_of(exercise.probes[c.probe], c.key) for c in failed}
+
+
+def lr_of(failed, part):
+    """Pairs of expected and got learning rates among what failed in the probes of a part."""
+    return [(c.expected, c.got) for c in failed if c.key == "lr" and train.probes[c.probe].part == part]
+
+
+@train.symptom("tail_dropped")
+def fewer_steps_where_a_tail_is_left(failed):
+    return "accumulate" not in in_parts(train, failed) and any(
+        got > expected for expected, got in lr_of(failed, "tail")
+    )
+
+
+@train.symptom("tail_divided_by_full")
+def another_step_for_the_tail(failed):
+    found = in_parts(train, failed)
+    return "accumulate" not in found and "tail" in found and not lr_of(failed, "tail")
+
+
+@train.symptom("schedules_on_skip")
+def smaller_learning_rate_after_a_skip(failed):
+    return "accumulate" not in in_parts(train, failed) and any(
+        got < expected for expected, got in lr_of(failed, "skip")
+    )
+
+
 # ---------------------------------------------------------------------------------------------------------------- 2
 
 # FP16 rounds the gradient of a token before the sum, so that it shows whether it was divided by the number of tokens before
@@ -425,9 +454,9 @@ checkpoint = Exercise(
     parts={"resume": 2, "atomic": 1, "safe": 1},
     labels={
         "returned": "what load_checkpoint returned",
-        "random": "the random numbers of the resumed run",
         "scale": "the scale after each step of the resumed run",
-        "lr": "the learning rate after each step of the resumed run",
+        "lr": "the learning rate before the resumed run and after each of its steps",
+        "random": "the random numbers of the resumed run",
         "weights": "the weights at the end of the resumed run",
         "buffers": "the buffers at the end of the resumed run",
         "bitwise": "the resumed run ends with the same bits as the one that was not stopped",
@@ -437,6 +466,9 @@ checkpoint = Exercise(
     },
     ulps=32,
 )
+
+
+INIT_SCALE = 2.0**10
 
 
 class Frozen(nn.Module):
@@ -459,7 +491,7 @@ class Training:
             "StepLR": lambda: torch.optim.lr_scheduler.StepLR(self.optimizer, step_size, gamma=0.5),
             "LambdaLR": lambda: torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step)),
         }[schedule]()
-        self.scaler = trace.GradScaler(init_scale=2.0**10, growth_interval=interval)
+        self.scaler = trace.GradScaler(init_scale=INIT_SCALE, growth_interval=interval)
         self.random, self.scales, self.lrs = [], [], []
 
     def step(self, overflow=False):
@@ -532,11 +564,12 @@ def resuming(answer, p, *, as_string=False, overflow=False, saves=1):
         torch.manual_seed(seed + 1)
         resumed = Training(seed + 1, *made_as)
         p.see("returned", load(path, *resumed.parts()))
+        resumed.lrs.append(resumed.optimizer.param_groups[0]["lr"])
         for _ in range(more):
             resumed.step()
-    p.see("random", torch.stack(resumed.random))
     p.see("scale", resumed.scales)
     p.see("lr", resumed.lrs)
+    p.see("random", torch.stack(resumed.random))
     p.see("weights", resumed.model.weight)
     p.see("buffers", resumed.buffers())
     p.see("bitwise", torch.equal(resumed.model.weight, unstopped.model.weight))
@@ -733,6 +766,44 @@ def code_in_the_file(answer, p):
         with contextlib.suppress(Exception):
             load(path, *run.parts())
         p.see("code", "ran" if made.exists() else "did not run")
+
+
+# A file may lack several things. What is named is the first of them in this order; the crash and the code after all of them.
+
+
+def first_scales(failed):
+    """Where the scale of an ordinary resumed run went wrong, its value after the first step."""
+    return [c.got[0] for c in failed if c.probe == "stopped_and_resumed" and c.key == "scale" and c.got]
+
+
+@checkpoint.symptom("scaler_missing")
+def scale_of_a_new_scaler(failed):
+    return any(scale <= INIT_SCALE for scale in first_scales(failed))
+
+
+@checkpoint.symptom("growth_tracker_missing")
+def scale_grows_at_another_step(failed):
+    return any(scale > INIT_SCALE for scale in first_scales(failed))
+
+
+@checkpoint.symptom("optimizer_missing")
+def learning_rate_of_a_new_optimizer(failed):
+    return any(c.key == "lr" and c.got[0] != c.expected[0] for c in failed)
+
+
+@checkpoint.symptom("scheduler_missing")
+def another_course_of_the_learning_rate(failed):
+    return any(c.key == "lr" and c.got[0] == c.expected[0] for c in failed)
+
+
+@checkpoint.symptom("rng_missing")
+def other_random_numbers(failed):
+    return any(c.key == "random" and isinstance(c.got, torch.Tensor) for c in failed)
+
+
+@checkpoint.symptom("not_atomic")
+def only_a_crash_is_left(failed):
+    return "file" in {c.key for c in failed} and "resume" not in in_parts(checkpoint, failed)
 
 
 # ---------------------------------------------------------------------------------------------------------------- 4
