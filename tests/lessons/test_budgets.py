@@ -48,31 +48,31 @@ def test_cell_ids_are_readable_and_unique(lesson):
     assert not unreadable, f"name these cells in words, as in 'underflow-predict': {unreadable}"
 
 
-def test_code_cells_are_small(lesson):
+def test_code_cells_are_small(lesson, report):
     sizes = {cell.id: lines(cell) for cell in lesson.code}
     middle = statistics.median(sizes.values())
-    print(f"{lesson.name}: {len(sizes)} code cells, median {middle:g} lines, longest {max(sizes.values())}")
+    report(f"{lesson.name}: {len(sizes)} code cells, median {middle:g} lines, longest {max(sizes.values())}")
     assert middle <= 5
     assert not {name: size for name, size in sizes.items() if size > 20}
 
 
-def test_markdown_cells_are_short(lesson):
+def test_markdown_cells_are_short(lesson, report):
     sizes = {cell.id: words(cell) for cell in lesson.prose}
-    print(f"{lesson.name}: {len(sizes)} markdown cells, {sum(sizes.values())} words, longest {max(sizes.values())}")
+    report(f"{lesson.name}: {len(sizes)} markdown cells, {sum(sizes.values())} words, longest {max(sizes.values())}")
     assert not {name: size for name, size in sizes.items() if size > 150}
 
 
-def test_a_picture_table_or_widget_comes_every_eight_cells(lesson):
+def test_a_picture_table_or_widget_comes_every_eight_cells(lesson, report):
     places = [place for place, cell in enumerate(lesson.cells) if is_picture(cell)]
     gaps = [b - a - 1 for a, b in zip([-1, *places], [*places, len(lesson.cells)], strict=True)]
-    print(
+    report(
         f"{lesson.name}: {len(places)} pictures, tables and widgets in {len(lesson.cells)} cells, "
         f"longest gap {max(gaps)}"
     )
     assert max(gaps) <= 8, f"a gap of {max(gaps)} cells ends before {lesson.cells[places[gaps.index(max(gaps))]].id}"
 
 
-def test_every_section_has_a_prediction_that_a_cell_decides_and_prose_explains(lesson):
+def test_every_section_has_a_prediction_that_a_cell_decides_and_prose_explains(lesson, report):
     sections = lesson.sections()
     counts = {}
     for title, cells in sections.items():
@@ -86,29 +86,30 @@ def test_every_section_has_a_prediction_that_a_cell_decides_and_prose_explains(l
             assert after and after[0].cell_type == "code", f"{asked}: no cell to run after the question"
             assert not is_prediction(after[0]), f"{asked}: a question after a question"
             assert any(cell.cell_type == "markdown" for cell in after), f"{asked}: nothing explains what was seen"
-    print(f"{lesson.name}: {sum(counts.values())} predictions in {len(counts)} sections: {list(counts.values())}")
+    report(f"{lesson.name}: {sum(counts.values())} predictions in {len(counts)} sections: {list(counts.values())}")
     assert counts and min(counts.values()) >= 1, counts
 
 
-def test_every_claim_is_decided_once_by_a_cell_that_asserts(lesson):
+def test_every_claim_is_decided_once_by_a_cell_that_asserts(lesson, report):
     found = lesson.claims()
     assert sorted(claim["id"] for _, claim in found) == sorted(CLAIMS[lesson.name])
     for place, claim in found:
         cell = lesson.cells[place]
-        assert set(claim) == {"id", "verdict", "source"}
+        assert set(claim) == {"id", "source", "says", "verdict", "instead"}
+        assert all(20 < len(claim[part]) < 220 and claim[part].endswith(".") for part in ("says", "instead")), claim
         assert claim["verdict"] in VERDICTS
         assert re.match(r"(long|short) document \d", claim["source"]), claim
         assert cell.cell_type == "code" and not is_prediction(cell)
         assert "assert " in cell.source, f"{cell.id} decides {claim['id']} without an assert"
         assert is_prediction(lesson.cells[place - 1]), f"{cell.id}: the cell before it asks nothing"
-    print(f"{lesson.name}: {len(found)} claims, each decided once")
+    report(f"{lesson.name}: {len(found)} claims, each decided once")
 
 
-def test_facts_are_asserted_where_they_are_taught(lesson):
+def test_facts_are_asserted_where_they_are_taught(lesson, report):
     sections = lesson.sections()
     taught = {title: sum(cell.source.count("assert ") for cell in cells) for title, cells in sections.items()}
     body = {title: count for title, count in taught.items() if title not in ("opening", list(sections)[-1])}
-    print(f"{lesson.name}: {sum(taught.values())} asserts")
+    report(f"{lesson.name}: {sum(taught.values())} asserts")
     assert all(body.values()), f"sections that assert nothing: {[title for title, n in body.items() if not n]}"
 
 
@@ -129,3 +130,13 @@ def test_a_lesson_closes_with_diff_cures_exercises_and_sources(lesson):
     assert "show.loop_diff(" in text
     assert re.search(r"\| *Symptom *\| *Cause *\| *Cure *\|", text)
     assert "section" in text.split("### Sources")[1].lower()
+
+
+def test_the_page_of_claims_is_built_from_the_lessons(report):
+    """`python tests/lessons/claims.py` builds it."""
+    from claims import PAGE, page, rows
+
+    table = rows([read(path) for path in LESSONS])
+    report(f"lessons/claims.md: {len(table)} claims of the two documents, each decided by a cell")
+    assert len(table) == sum(map(len, CLAIMS.values()))
+    assert PAGE.read_text(encoding="utf-8") == page()

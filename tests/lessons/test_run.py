@@ -23,7 +23,7 @@ def seconds(cell) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_runs_from_top_to_bottom(path: Path, tmp_path, monkeypatch):
+def test_a_lesson_runs_from_top_to_bottom(path: Path, tmp_path, monkeypatch, report):
     nbclient = pytest.importorskip("nbclient", reason="requires nbclient to start a kernel")
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
@@ -39,7 +39,7 @@ def test_a_lesson_runs_from_top_to_bottom(path: Path, tmp_path, monkeypatch):
     (BUILD / f"{path.stem}_seconds.json").write_text(json.dumps(took, indent=1), encoding="utf-8")
     nbformat.write(notebook, BUILD / path.name)
     total = sum(took.values())
-    print(
+    report(
         f"{path.stem}: {total:.1f} s in all (aim {WHOLE_S} s); "
         f"slowest cell {slowest}: {took[slowest]} s (aim {CELL_S} s)"
     )
