@@ -13,7 +13,7 @@ from pathlib import Path
 
 LITTLE_DISK = 1 << 30
 # What an answer's process may come to (PyTorch, its imports, some tensors), for each that runs at a time.
-MEMORY_A_JOB = 1 << 30
+MEMORY_A_JOB = 2 << 30  # confine.MEMORY_BYTES, which only Linux can import
 
 
 def findings(course: Path) -> Iterator[tuple[bool, str]]:
@@ -116,7 +116,10 @@ def _memory() -> tuple[bool, str]:
         return True, "memory: this system does not say how much is free"
     words = f"memory: {free / 2**30:.1f} GiB free for {CORES} answers at a time"
     if free < CORES * MEMORY_A_JOB:
-        return False, f"{words}, each of which may take 1 GiB: grade with --jobs {max(1, free // MEMORY_A_JOB)}"
+        return (
+            False,
+            f"{words}, each of which may take {MEMORY_A_JOB >> 30} GiB: grade with --jobs {max(1, free // MEMORY_A_JOB)}",
+        )
     return True, words
 
 

@@ -22,7 +22,17 @@ from autograder.reference import Reference
 
 FORMAT = 1
 # With the room's fingerprint, all that a verdict depends on.
-JUDGING = ("grading.py", "reference.py", "sandbox.py", "submission.py", "verdict.py", "warm.py")
+JUDGING = (
+    "confine.py",
+    "evidence.py",
+    "grading.py",
+    "reference.py",
+    "runner.py",
+    "sandbox.py",
+    "submission.py",
+    "verdict.py",
+    "warm.py",
+)
 
 
 def key(reference: Reference, submitted: list[dict] | str, timestamp: str, boxed: bool) -> str:

@@ -62,3 +62,9 @@ def test_a_grading_run_that_is_under_way_is_no_fault(small_class):
 
 def test_without_a_course_it_says_how_to_check_one(tmp_path, boxed):
     assert "is no course; --course DIR checks one" in look(tmp_path, 0)
+
+
+def test_what_an_answer_may_take_is_what_its_box_allows():
+    from autograder.confine import MEMORY_BYTES
+
+    assert doctor.MEMORY_A_JOB == MEMORY_BYTES
