@@ -185,6 +185,23 @@ def loss_curves(runs: Mapping[str, Sequence[float]], title: str = "Training loss
     return picture(figure, "The loss ends at " + ", ".join(f"{end:.3g} ({name})" for name, end in ends.items()) + ".")
 
 
+def learning_rates(runs: Mapping[str, Sequence[float]], title: str = "The learning rate, step by step") -> Shown:
+    """The learning rates of several schedules over their steps, on a linear axis: a rate of 0 has its place there."""
+    figure = _figure(3.0)
+    axis = _axis(figure)
+    said = []
+    for (name, rates), (colour, dash, width) in zip(runs.items(), LINES, strict=False):
+        axis.plot(range(1, len(rates) + 1), rates, dash, color=colour, linewidth=width, label=name)
+        turns = sum((b - a) * (c - b) < 0 for a, b, c in zip(rates, rates[1:], rates[2:], strict=False))
+        said.append(f"from {rates[0]:.3g} to {rates[-1]:.3g} with {turns} turns ({name})")
+    axis.set_xlabel("step")
+    axis.set_ylabel("learning rate")
+    axis.set_title(title, loc="left")
+    axis.margins(y=0.08)
+    axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=len(runs))
+    return picture(figure, f"The learning rate goes {'; '.join(said)}.")
+
+
 def init_scale_cost(costs: Mapping[float, tuple[int, int]], ceiling: float) -> Shown:
     """What a first scale costs: steps skipped above the ceiling, steps taken with too low a scale below it.
 
@@ -249,4 +266,12 @@ def _figure(height: float) -> Any:
     return figure
 
 
-__all__ = ["gradient_histogram", "init_scale_cost", "loss_curves", "range_histogram", "rounding_error", "scale_history"]
+__all__ = [
+    "gradient_histogram",
+    "init_scale_cost",
+    "learning_rates",
+    "loss_curves",
+    "range_histogram",
+    "rounding_error",
+    "scale_history",
+]

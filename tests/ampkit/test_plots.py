@@ -19,11 +19,12 @@ def examples():
         "rounding": plots.rounding_error(),
         "scale": plots.scale_history([4.0, 2.0, 2.0], [True, False, False]),
         "loss": plots.loss_curves({"fp32": [2.0, 1.0], "fp16": [2.0, 1.5]}),
+        "rates": plots.learning_rates({"by step": [0.1, 0.05, 0.0], "by batch": [0.1, 0.0, 0.1]}),
         "cost": plots.init_scale_cost({1.0: (0, 2000), 4.0: (1, 0)}, 2.0),
     }
 
 
-@pytest.mark.parametrize("name", ["histogram", "ranges", "rounding", "scale", "loss", "cost"])
+@pytest.mark.parametrize("name", ["histogram", "ranges", "rounding", "scale", "loss", "rates", "cost"])
 def test_a_plot_has_title_axis_labels_and_an_alt_text(name):
     shown = examples()[name]
     axes = shown.figure.axes
@@ -92,3 +93,13 @@ def test_a_histogram_of_nothing_says_why(draw):
 
 def test_the_scale_history_counts_the_skipped_steps():
     assert examples()["scale"].alt.startswith("1 of 3 steps are skipped and 2 taken")
+
+
+def test_learning_rates_are_drawn_on_a_linear_axis_and_their_turns_are_counted():
+    shown = plots.learning_rates({"falls": [1.0, 0.5, 0.0], "swings": [1.0, 0.0, 1.0, 0.0], "holds": [0.5, 0.5, 0.5]})
+    axis = shown.figure.axes[0]
+    assert axis.get_yscale() == "linear"
+    assert list(axis.get_lines()[0].get_ydata()) == [1.0, 0.5, 0.0]
+    assert "from 1 to 0 with 0 turns (falls)" in shown.alt
+    assert "from 1 to 0 with 2 turns (swings)" in shown.alt
+    assert "with 0 turns (holds)" in shown.alt
