@@ -1,6 +1,6 @@
-"""The values are right, but a library decodes them for you: torch, numpy, struct or ctypes, in the function or in
-something that it uses. What is asked for is the decoding itself, with whole numbers and powers of two; Python's
-`math` is welcome."""
+"""The values are right, and the answer leans on a library: torch, numpy, struct, ctypes or this course's ampkit,
+in the function or in something that it uses. What is asked for is the decoding in plain Python, with whole
+numbers and powers of two. Python's `math` is welcome, for inf and nan too."""
 
 import struct
 

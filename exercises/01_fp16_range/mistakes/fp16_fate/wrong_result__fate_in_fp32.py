@@ -1,5 +1,5 @@
-"""The fates are those of FP32, in which everything here is an ordinary number. The question is about what is left
-after the numbers have been stored in FP16."""
+"""Numbers that FP16 cannot hold are called normal, as they are in FP32 and in BF16, whose range is far larger. The
+question is about what is left after the numbers have been stored in FP16."""
 
 import torch
 

@@ -1,5 +1,5 @@
-"""These are the fates that BF16 would have for the numbers, which has FP32's range. Look at the dtype that you
-cast to."""
+"""Numbers that FP16 cannot hold are called normal, as they are in FP32 and in BF16, whose range is far larger. The
+question is about what is left after the numbers have been stored in FP16."""
 
 
 def fp16_fate(x):
