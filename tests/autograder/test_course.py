@@ -17,6 +17,7 @@ import pytest
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
+from autograder import course as courses
 from autograder.cli import app
 from autograder.course import Course, init, prepare_nbgrader
 from autograder.errors import CourseError
@@ -56,7 +57,10 @@ def run(*command: object, cwd: Path, status: int = 0, **environment: str) -> str
 def made(tmp_path_factory, boxed):
     """A released course in which five students have submitted: right, wrong, untouched, broken JSON, a check cell deleted."""
     root = tmp_path_factory.mktemp("class") / "course"
-    with warnings.catch_warnings():
+    rooms = tmp_path_factory.mktemp("rooms")
+    shutil.copytree(courses.ROOMS / A, rooms / A)
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setattr(courses, "ROOMS", rooms)  # the other assignments take as long again
         warnings.simplefilter("ignore")  # of nbgrader's
         prepare_nbgrader()
         course = init(root, "amp")
