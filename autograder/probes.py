@@ -52,8 +52,9 @@ class Exercise:
 
     The first part is the core: a later part counts only where the core is right too, so that an answer that is wrong in
     the main thing earns nothing for what it gets right by accident. `keys` gives single pieces of evidence to another part
-    than their probe's. `labels` names evidence in messages. `ulps` is the tolerance (evidence.difference). `seconds` is
-    what the answer may take for all of its probes together.
+    than their probe's. `counted` makes the parts steps of a count instead: of n parts the first k are earned where at least
+    k/n of all evidence is right, wherever it is. `labels` names evidence in messages. `ulps` is the tolerance
+    (evidence.difference). `seconds` is what the answer may take for all of its probes together.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Exercise:
     labels: dict[str, str] = field(default_factory=dict)
     ulps: float = DEFAULT_ULPS
     seconds: float = 10.0
+    counted: bool = False
     probes: dict[str, Probe] = field(default_factory=dict)
     symptoms: list[tuple[str, Callable]] = field(default_factory=list)
 

@@ -170,6 +170,9 @@ def judge(exercise: Exercise, expected: list[dict], got: list[dict], mistakes: l
     comparisons = compare(exercise, expected, got)
     failed = [comparison for comparison in comparisons if comparison.words]
     wrong_parts = {comparison.part for comparison in failed}
+    if exercise.counted:
+        reached = len(exercise.parts) * (len(comparisons) - len(failed))
+        wrong_parts = {part for k, part in enumerate(exercise.parts, 1) if reached < k * len(comparisons)}
     core_right = exercise.core not in wrong_parts
     earned = {part: points if core_right and part not in wrong_parts else 0 for part, points in exercise.parts.items()}
     result = Result(exercise.name, dict(exercise.parts), earned, checks=len(comparisons), failures=failed)

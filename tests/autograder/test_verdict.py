@@ -61,6 +61,17 @@ def test_a_wrong_core_costs_everything():
     assert result.score == 0 and "Given input 0: a: expected 1, got 9." in result.message
 
 
+@pytest.mark.parametrize(("right", "score"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 3)])
+def test_where_parts_are_steps_of_a_count_each_third_that_is_right_earns_its_third(right, score):
+    counted = Exercise("g", parts={"one": 1, "two": 1, "three": 1}, counted=True)
+    counted.probe()(twice)
+    record = {"probe": "twice", "draw": 0, "given": "", "calls": [], "error": None}
+    expected = [{**record, "seen": {str(i): "yes" for i in range(5)}}]
+    for shift in range(5):  # wherever it is
+        seen = {str((i + shift) % 5): "yes" if i < right else "no" for i in range(5)}
+        assert judge(counted, expected, [{**record, "seen": seen}], []).score == score
+
+
 def test_the_student_is_shown_the_failure_of_the_main_part_first():
     ordered = records([{"returned": 5.0, "a": 1.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
     wrong = records([{"returned": 0.0, "a": 9.0}, {"a": 2.0, "returned": 6.0}, {"b": 3.0}])
