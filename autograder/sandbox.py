@@ -72,8 +72,8 @@ def bwrap() -> str:
         f"This machine cannot isolate an answer ({said}). Other people's code is only run inside a sandbox, so nothing was "
         "graded. Install bubblewrap (apt install bubblewrap), or allow unprivileged user namespaces (inside Docker: "
         "--security-opt seccomp=unconfined, or a seccomp profile that allows them, and --security-opt "
-        "systempaths=unconfined, for a /proc of the sandbox's own; in Kubernetes procMount: Unmasked). To run trusted answers without a "
-        "sandbox, pass --unsandboxed: the results will say so."
+        "systempaths=unconfined, for a /proc of the sandbox's own; in Kubernetes procMount: Unmasked). To run trusted answers "
+        "without a sandbox, pass --unsandboxed: the results will say so."
     )
 
 
