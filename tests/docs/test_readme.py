@@ -60,7 +60,7 @@ def test_the_line_that_opens_the_course_installs_in_the_same_way(root, shell):
     install, _, last = line.rpartition(" && ")
     test_install, _, test_last = line_under(root, "Run the tests").rpartition(" && ")
     assert test_install.replace("'.[test]'", ".") == install
-    assert (last, test_last) == (".venv/bin/ampkit lab", ".venv/bin/python -m pytest")
+    assert (last, test_last) == (".venv/bin/ampkit lab", ".venv/bin/python -m pytest -n 2 --dist loadfile")
 
 
 @under("On Windows")
