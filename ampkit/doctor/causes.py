@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from ampkit.doctor.findings import Finding
 from ampkit.doctor.recorder import Op
 
-__all__ = ["explain"]
+__all__ = ["DIVISIONS", "WHYS", "Why", "evidence", "explain", "place", "short", "where"]
 
 FP16_MAX = torch.finfo(torch.float16).max
 
 PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "convolution", "einsum", "linear")
 SOFTMAX = ("_softmax", "_safe_softmax", "_log_softmax")
-FILLS = ("full", "full_like", "new_full", "fill", "fill_", "masked_fill", "masked_fill_", "scalar_tensor", "where")
-FILLS += ("lift_fresh", "lift_fresh_copy", "index_fill", "index_fill_", "index_put", "index_put_", "zeros", "ones")
+FILLS = (
+    *("full", "full_like", "new_full", "fill", "fill_", "masked_fill", "masked_fill_", "scalar_tensor", "where"),
+    *("lift_fresh", "lift_fresh_copy", "index_fill", "index_fill_", "index_put", "index_put_", "zeros", "ones"),
+)
 ARITHMETIC = ("add", "add_", "sub", "sub_", "rsub", "mul", "mul_", "addcmul", "addcdiv")
 MOVES = ("_to_copy", "copy", "copy_", "clone", "contiguous", "_unsafe_view", "triu", "tril", "cat", "stack", "slice")
 SQUARES = ("pow", "square", "linalg_vector_norm", "norm", "var", "var_mean", "std", "std_mean", "_cdist_forward")
@@ -291,12 +294,11 @@ def short(dtype: torch.dtype) -> str:
     return names.get(dtype, str(dtype).removeprefix("torch."))
 
 
-def evidence(op: Op) -> dict:
+def evidence(op: Op) -> dict[str, Any]:
     """The numbers of one op as plain data."""
-    plain = {"inputs": [one.words() for one in op.inputs]}
-    if op.output is not None:
-        plain |= {"output": op.output.words(), "largest_input": max((one.largest for one in op.inputs), default=None)}
-        plain |= {"nans": op.output.nans, "infs": op.output.infs, "minus_infs": op.output.minus_infs}
+    plain: dict[str, Any] = {"inputs": [one.words() for one in op.inputs], "output": op.output.words()}
+    plain |= {"largest_input": max((one.largest for one in op.inputs), default=None)}
+    plain |= {"nans": op.output.nans, "infs": op.output.infs, "minus_infs": op.output.minus_infs}
     if op.fp32 is not None:
         plain |= {"largest_in_fp32": op.fp32.largest}
     return plain
@@ -387,10 +389,10 @@ def _made_by_constant(op: Op, depth: int = 4) -> bool:
 def _cause_of_overflow(root: Op, later: list[Op], softmax: Op | None) -> str:
     name = root.name
     if name in PRODUCTS:
-        scores = later[: later.index(softmax)] if softmax in later else None
-        direct = scores is not None and not any(op.name in PRODUCTS for op in scores)
-        attention = direct and softmax.name != "_log_softmax" and name in ("bmm", "baddbmm", "mm")
-        return "attention_overflow" if attention else "activation_overflow"
+        if softmax is None or softmax.name == "_log_softmax" or name not in ("bmm", "baddbmm", "mm"):
+            return "activation_overflow"
+        scores = later[: later.index(softmax)]
+        return "activation_overflow" if any(op.name in PRODUCTS for op in scores) else "attention_overflow"
     if name in MOVES:
         source = _origin(root.sources[0]) if root.sources else None
         if source is not None and source.name == "input":
@@ -446,7 +448,8 @@ def _cause_of_zero_divisor(source: Op | None) -> str:
         lost = source.vanished
         tiny = any(0 < abs(number) < 2**-14 for number in lost.scalars)
         return "eps_underflow" if tiny or lost.name in (*FILLS, "_to_copy") else "divisor_underflow"
-    behind, depth = source, 0
+    behind: Op | None = source
+    depth = 0
     while behind is not None and depth < 4:
         if behind.name in SPREADS:
             return "zero_variance"

@@ -51,12 +51,11 @@ def run(
     json_file: Path | None = None,
 ) -> int:
     """Diagnose the machine (no subject), a log or a model; returns the exit status. Raises what the instruments raise."""
-    what = kind(subject)
-    if what == "machine":
+    if subject is None:
         from ampkit.doctor.machine import environment
 
         diagnosis: Diagnosis = environment()
-    elif what == "log":
+    elif kind(subject) == "log":
         from ampkit.doctor.logs import diagnose_log
 
         diagnosis = diagnose_log(subject, growth_interval=growth_interval, max_norm=max_norm)

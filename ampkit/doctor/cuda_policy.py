@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-__all__ = ["below_autocast", "casts_on_cuda", "cuda_autocast", "cuda_policy"]
+__all__ = ["Casts", "below_autocast", "casts_on_cuda", "cuda_autocast", "cuda_policy"]
 
 _KEY_NAME = "AutocastIPU"  # an autocast key without a backend, a kernel or a fallback in any build of PyTorch
 _KEY = torch._C.DispatchKey.AutocastIPU
@@ -105,7 +105,7 @@ def cuda_autocast(dtype: torch.dtype) -> Iterator[None]:
             torch.set_autocast_dtype(device, old)
 
 
-def below_autocast():
+def below_autocast() -> AbstractContextManager[None]:
     """A context in which no autocast casts: neither this policy, nor PyTorch's own of CUDA and the CPU."""
     return torch._C._ExcludeDispatchKeyGuard(_ALL)
 
@@ -259,7 +259,8 @@ class _Watch(TorchDispatchMode):
 
     def __init__(self, watched: list[Tensor]) -> None:
         super().__init__()
-        self.watched, self.casts = watched, {}
+        self.watched = watched
+        self.casts: dict[int, torch.dtype] = {}  # by position among the watched
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -276,7 +277,7 @@ class _Watch(TorchDispatchMode):
 _known: dict[tuple, Casts] = {}
 
 
-def casts_on_cuda(op, leaves: list, tree, lower: torch.dtype) -> Casts:
+def casts_on_cuda(op: torch._ops.OpOverload, leaves: list[Any], tree: TreeSpec, lower: torch.dtype) -> Casts:
     """What autocast("cuda", lower) casts for this call, asked of the installed PyTorch with fake CUDA tensors.
 
     leaves and tree are the flattened (args, kwargs) of the call, whose tensors are on the CPU.

@@ -63,6 +63,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
+        """Nothing is wrong."""
         return not self.findings
 
     def text(self, width: int = 100) -> str:

@@ -198,9 +198,11 @@ def _nan_batches(run: _Log) -> Finding | None:
 
 def _collapsing(run: _Log) -> Finding | None:
     tail = run.tail
-    begun = len(tail) < len(run.steps)
     lowest = tail[-1].scale if tail else None
-    if not tail or not run.scaled or (len(tail) < RUN if begun else lowest >= 1):
+    if lowest is None:  # the last step was not skipped, or there is no scaler
+        return None
+    begun = len(tail) < len(run.steps)
+    if len(tail) < RUN if begun else lowest >= 1:
         return None
     if begun and (grown := _grew(run.steps[: len(run.steps) - len(tail)])) is not None:
         return _blown_up(run, grown, f"and all steps from {tail[0].step} on were skipped")
@@ -222,7 +224,7 @@ def _collapsing(run: _Log) -> Finding | None:
 
 def _scale_below_1(run: _Log) -> Finding | None:
     last = run.steps[-1]
-    if not run.scaled or last.scale >= 1 or len(run.tail) >= RUN:
+    if last.scale is None or last.scale >= 1 or len(run.tail) >= RUN:
         return None
     below = _trailing(run.steps, lambda step: step.scale is not None and step.scale < 1)
     what = f"The scale has been below 1 for the last {len(below)} steps and is {last.scale:g}."
@@ -261,7 +263,8 @@ def _skipping_often(run: _Log) -> Finding | None:
         return None
     grown = 0
     for before, step in pairwise(settled):
-        grown += step.skipped and before.scale is not None and step.scale > before.scale
+        if step.skipped and before.scale is not None and step.scale is not None:
+            grown += step.scale > before.scale
     share = len(skips) / len(settled)
     what = f"After the first scale was found, {len(skips)} of {len(settled)} steps were skipped ({share:.0%})."
     if grown >= MOSTLY * len(skips):
@@ -294,13 +297,17 @@ def _never_grows(run: _Log) -> Finding | None:
 
 def _norm_is_scaled(run: _Log) -> Finding | None:
     """Each change of the scale changes the norm by as much: so it is the norm of scaled gradients."""
-    good = [step for step in run.done if step.scale and math.isfinite(step.grad_norm) and step.grad_norm > 0]
-    same_scale = [list(steps) for _, steps in groupby(good, key=lambda step: step.scale)]
+    good = [
+        (step.scale, step.grad_norm)
+        for step in run.done
+        if step.scale and math.isfinite(step.grad_norm) and step.grad_norm > 0
+    ]
+    same_scale = [(scale, [norm for _, norm in pairs]) for scale, pairs in groupby(good, key=lambda pair: pair[0])]
     ratios = []
-    for before, after in pairwise(same_scale):
-        norms = [math.log2(median(step.grad_norm for step in some)) for some in (before[-8:], after[:8])]
-        scales = [math.log2(some[0].scale) for some in (before, after)]
-        ratios.append(abs((norms[1] - norms[0]) - (scales[1] - scales[0])))
+    for (scale, norms), (next_scale, next_norms) in pairwise(same_scale):
+        of_norm = math.log2(median(next_norms[:8])) - math.log2(median(norms[-8:]))
+        of_scale = math.log2(next_scale) - math.log2(scale)
+        ratios.append(abs(of_norm - of_scale))
     if len(ratios) < 3 or max(ratios) > 0.8 or sum(ratios) > 0.4 * len(ratios):
         return None
     what = f"The scale changed {len(ratios)} times, and each time the gradient norm changed by about the same factor."

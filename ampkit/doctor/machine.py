@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ampkit.doctor.findings import Diagnosis, Finding
 
@@ -111,7 +112,10 @@ def verdict(machine: Machine) -> Environment:
     notes: list[str] = []
     for check in CHECKS:
         for found in check(machine):
-            (findings if isinstance(found, Finding) else notes).append(found)
+            if isinstance(found, Finding):
+                findings.append(found)
+            else:
+                notes.append(found)
     count = len(findings)
     state = "ready" if not count else f"{count} thing{'s' * (count > 1)} to repair"
     return Environment("this machine", state, tuple(findings), tuple(notes))
@@ -166,7 +170,7 @@ def _gpu_there(machine: Machine) -> Iterator[Finding | str]:
             'torch.autocast("cuda") and GradScaler("cuda") only warn here, and do nothing.',
             "Install a CUDA build, by the command that pytorch.org/get-started gives for your driver.",
         )
-    elif _driver_too_old(machine):
+    elif machine.cuda_build and machine.driver_cuda and machine.driver_cuda[0] < _major(machine.cuda_build):
         need = DRIVER_OF_CUDA.get(_major(machine.cuda_build), "a newer one")
         yield Finding(
             "old_driver",
@@ -184,12 +188,6 @@ def _gpu_there(machine: Machine) -> Iterator[Finding | str]:
             "In a container the GPU has to be passed in; after an update of the driver the machine has to be restarted.",
             "See whether nvidia-smi works here; in Docker start with --gpus all; else restart.",
         )
-
-
-def _driver_too_old(machine: Machine) -> bool:
-    if machine.driver_cuda is None or machine.cuda_build is None:
-        return False
-    return machine.driver_cuda[0] < _major(machine.cuda_build)
 
 
 def _major(version: str) -> int:
@@ -356,7 +354,7 @@ def _memory_and_threads(machine: Machine) -> Iterator[Finding | str]:
 
 
 def _speed(machine: Machine) -> Iterator[Finding | str]:
-    if machine.fp32_ms is None:
+    if machine.fp32_ms is None or machine.fp16_ms is None or machine.bf16_ms is None:
         return
     parts = []
     for name, milliseconds in (("FP16", machine.fp16_ms), ("BF16", machine.bf16_ms)):
@@ -420,7 +418,9 @@ def look(*, measure: bool = True) -> Machine:
         else None,
         cpus=_cpus(),
         threads=torch.get_num_threads(),
-        **times,
+        fp32_ms=times.get("float32"),
+        fp16_ms=times.get("float16"),
+        bf16_ms=times.get("bfloat16"),
     )
 
 
@@ -436,9 +436,9 @@ def _cuda(torch) -> tuple[bool, str | None]:
     return False, words[0] if words else None
 
 
-def _nvml() -> dict:
+def _nvml() -> dict[str, Any]:
     """Driver, the newest CUDA that it runs, and bytes in use by GPU, from nvidia-ml-py if that is installed."""
-    seen = {"there": False, "driver": None, "cuda": None, "used": {}}
+    seen: dict[str, Any] = {"there": False, "driver": None, "cuda": None, "used": {}}
     try:
         import pynvml
     except ImportError:
@@ -483,6 +483,7 @@ def _cpus() -> float:
 
 
 def _times(torch) -> dict[str, float]:
+    """Milliseconds of a matrix product, by the name of the dtype; the best of some, as others use this CPU too."""
     times = {}
     for name in ("float32", "float16", "bfloat16"):
         x = torch.ones(256, 256, dtype=getattr(torch, name))
@@ -491,7 +492,5 @@ def _times(torch) -> dict[str, float]:
             start = time.perf_counter()
             x @ x
             taken.append(1e3 * (time.perf_counter() - start))
-        times[{"float32": "fp32_ms", "float16": "fp16_ms", "bfloat16": "bf16_ms"}[name]] = min(
-            taken
-        )  # others use this CPU too
+        times[name] = min(taken)
     return times

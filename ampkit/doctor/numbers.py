@@ -50,7 +50,7 @@ class Examination(Diagnosis):
         """A row for each module that computed, in order: the largest magnitudes forward and backward, and in which dtype."""
         rows: dict[str, dict[str, Any]] = {}
         for op in self.ops:
-            if op.label or op.output is None:
+            if op.label:
                 continue
             row = rows.setdefault(op.module, {"module": op.module, "forward": 0.0, "backward": 0.0, "dtype": op.dtype})
             row[op.phase] = max(row[op.phase], op.output.largest)
@@ -113,8 +113,7 @@ def examine(
         scale = INIT_SCALE if precision.scales_loss else 1.0
     if not (scale > 0 and math.isfinite(scale)):
         raise DoctorError(f"The scale is a finite number greater than 0, and not {scale!r}.")
-    run = _Run(_placed(model, device, precision), device, precision, scale, policy, loss_fn)
-    run.name = name or type(run.model).__name__
+    run = _Run(_placed(model, device, precision), device, precision, scale, policy, loss_fn, name)
     with _unchanged(run.model, device), precision.float32_math(device):
         return run.examine(_to(inputs, device), _to(targets, device))
 
@@ -135,11 +134,15 @@ class _Pass:
 class _Run:
     """One examination of one model on one device."""
 
-    def __init__(self, model, device, precision, scale, policy, loss_fn) -> None:
+    def __init__(self, model, device, precision, scale, policy, loss_fn, name) -> None:
         self.model, self.device, self.precision = model, device, precision
+        self.name = name or type(model).__name__
         self.scale, self.policy, self.loss_fn = scale, policy, loss_fn
         self.simulated = device.type == "cpu" and precision.is_mixed and policy == "cuda"
         self.weights = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.used = 1.0  # the scale of the backward pass that the records are of
+        self.notes: list[str] = []
+        self.lost: dict[str, float] = {}
 
     def examine(self, inputs, targets) -> Examination:
         findings: list[Finding] = self._before()
@@ -154,9 +157,9 @@ class _Run:
                     findings += self._forward_findings(seen, fp32)
                 places = {finding.where for finding in findings}
                 findings += [finding for finding in self._poisoned(seen) if finding.where not in places]
-                self.used, self.notes, self.lost = 1.0, self._notes(seen), {}
+                self.notes = self._notes(seen)
                 if seen.loss is not None and not findings:
-                    findings += self._backward(seen, fp32)
+                    findings += self._backward(seen, seen.loss, fp32)
         return self._result(seen, findings)
 
     # Forward
@@ -244,7 +247,9 @@ class _Run:
     def _vanished(self, seen: _Pass) -> list[Finding]:
         """Activations of which nothing is left."""
         for op in seen.recorder.ops:
-            if op.lost == 1 and op.output.numel >= 16 and op.module != "loss" and op.output.zeros == op.output.numel:
+            if op.fp32 is None or op.lost < 1 or op.module == "loss":
+                continue
+            if op.output.numel >= 16 and op.output.zeros == op.output.numel:
                 why = WHYS["activation_underflow"]
                 what = (
                     f"All {op.output.numel} results are 0 in {short(op.output.dtype)}. In FP32 the same op gives |x| up to "
@@ -320,38 +325,38 @@ class _Run:
 
     # Backward
 
-    def _backward(self, seen: _Pass, fp32: _Pass) -> list[Finding]:
-        loss = seen.loss
+    def _backward(self, seen: _Pass, loss: Tensor, fp32: _Pass) -> list[Finding]:
         if not loss.requires_grad:
             self.notes.append("The loss has no gradient, so that only the forward pass was examined.")
             return []
         if loss.numel() != 1 and (finding := self._unreduced(loss)):
             return [finding]
         recorder, marks = seen.recorder, len(seen.recorder.ops)
-        first = self._gradients(seen, self.scale)
+        first = self._gradients(seen, loss, self.scale)
         used = self.scale
         if first is not None:
             chain = first.ancestry()
             if not self._of_the_scale(chain):
                 return [explain(chain, fp32_is_fine=self._gradients_fine(fp32))]
-            overflow, used = chain[0], self._finite_scale(seen)
-            if used is None:
+            overflow, finite = chain[0], self._finite_scale(seen, loss)
+            if finite is None:
                 return [explain(chain, fp32_is_fine=self._gradients_fine(fp32))]
+            used = finite
             del recorder.ops[marks:]
-            self._gradients(seen, used)
+            self._gradients(seen, loss, used)
             if used < 1:
                 return [self._too_large(overflow, used)]
             self._calibrating(overflow, used)
         self.used = used
         return self._lost_gradients(seen, fp32)
 
-    def _gradients(self, seen: _Pass, scale: float) -> Op | None:
+    def _gradients(self, seen: _Pass, loss: Tensor, scale: float) -> Op | None:
         """Backward of the scaled loss, recorded; the Op of a bad gradient, None if all are finite."""
         self._clear(seen)
         recorder = seen.recorder
         recorder.phase = "backward"
         with recorder:
-            (_one(seen.loss) * scale).backward(retain_graph=True)
+            (_one(loss) * scale).backward(retain_graph=True)
         bad = []
         for p in self.weights.values():
             if p.grad is not None and not _all_finite(p.grad):
@@ -366,12 +371,12 @@ class _Run:
             chain[0].out_of_range or (chain[0].name == "mul" and chain[0].module == "loss")
         )
 
-    def _finite_scale(self, seen: _Pass) -> float | None:
+    def _finite_scale(self, seen: _Pass, loss: Tensor) -> float | None:
         """The largest scale below the one given at which all gradients are finite, halving as the GradScaler does."""
         scale = self.scale / 2
         while scale >= SMALLEST_SCALE:
             self._clear(seen)
-            (_one(seen.loss) * scale).backward(retain_graph=True)
+            (_one(loss) * scale).backward(retain_graph=True)
             if all(p.grad is None or _all_finite(p.grad) for p in self.weights.values()):
                 return scale
             scale /= 2
@@ -433,7 +438,7 @@ class _Run:
         why = WHYS["gradient_underflow"]
         first = next((op for op in seen.recorder.ops if op.phase == "backward" and op.lost >= MOST_LOST), None)
         first = first or max((op for op in seen.recorder.ops if op.phase == "backward"), key=lambda op: op.lost)
-        name = max(worst, key=worst.get)
+        name = max(worst, key=lambda name: worst[name])
         true = reference[name]
         what = (
             f"{len(worst)} of {len(self.weights)} weights lose half of their gradient or more; {name} loses "

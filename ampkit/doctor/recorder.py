@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from ampkit.doctor.cuda_policy import below_autocast
 
-__all__ = ["Op", "Recorder", "Stats", "stats"]
+__all__ = ["LOW", "Op", "Recorder", "Stats", "stats"]
 
 LOW = (torch.float16, torch.bfloat16)
 
@@ -45,6 +45,7 @@ class Stats:
 
     @property
     def numel(self) -> int:
+        """How many elements the tensor has."""
         count = 1
         for size in self.shape:
             count *= size
@@ -98,7 +99,7 @@ class Op:
     phase    "forward" or "backward"
     module   path of the innermost module, "" for the model itself, "loss" outside of it
     inputs   Stats of its floating-point inputs; sources are the Ops that made them (None: not known)
-    output   Stats of the worst output; fp32 is of the same op on FP32 copies (None: not computed)
+    output   Stats of what it put out; fp32 is of the same op on FP32 copies (None: not computed)
     lost     share of the elements that are not 0 in FP32 and are 0 here
     scalars  numbers among the arguments
     node     in backward: the name of the autograd node, as in "SqrtBackward0"
@@ -108,9 +109,9 @@ class Op:
     name: str
     phase: str
     module: str
+    output: Stats
     inputs: tuple[Stats, ...] = ()
     sources: tuple[Op | None, ...] = ()
-    output: Stats | None = None
     fp32: Stats | None = None
     lost: float = 0.0
     scalars: tuple[float, ...] = ()
@@ -125,15 +126,13 @@ class Op:
     @property
     def dtype(self) -> torch.dtype:
         """What it computed in: the lowest dtype of inputs and output."""
-        seen = [one.dtype for one in (*self.inputs, self.output) if one is not None]
-        return next((dtype for dtype in seen if dtype in LOW), seen[0] if seen else torch.float32)
+        seen = [one.dtype for one in (*self.inputs, self.output)]
+        return next((dtype for dtype in seen if dtype in LOW), seen[0])
 
     @property
     def out_of_range(self) -> bool:
         """The inputs were finite, FP32 would hold the result, and this dtype does not."""
-        return bool(
-            self.output and self.output.bad and not self.parents and self.fp32 is not None and not self.fp32.bad
-        )
+        return bool(self.output.bad and not self.parents and self.fp32 is not None and not self.fp32.bad)
 
     def ancestry(self) -> list[Op]:
         """From the op that made the first bad value to this one.
@@ -223,10 +222,10 @@ class Recorder(TorchDispatchMode):
         tensors = [leaf for leaf in leaves if _numbers(leaf)]
         node, module = self._place()
         before = _clones_of_mutated(func, args)
-        bad = [t for t in tensors if (made := self.maker(t)) and made.output.bad and not bool(t.isfinite().all())]
-        parents = tuple(self.maker(tensor) for tensor in bad)
-        inputs = tuple(before.get(id(tensor)) or _lazy(tensor, self.maker(tensor)) for tensor in tensors)
         sources = tuple(self.maker(tensor) for tensor in tensors)
+        made = zip(tensors, sources, strict=True)
+        parents = tuple(op for x, op in made if op is not None and op.output.bad and not bool(x.isfinite().all()))
+        inputs = tuple(before.get(id(tensor)) or _lazy(tensor, op) for tensor, op in zip(tensors, sources, strict=True))
         try:
             out, rounded = _run(func, args, kwargs)
         except Exception:
