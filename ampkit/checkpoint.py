@@ -166,7 +166,7 @@ class Checkpoint:
 
     def save(self, step: int) -> None:
         """Save, before the given step is begun. Raises CheckpointError."""
-        rng = [rng_state()]
+        rng: list[Any] = [rng_state()]
         if _ranks() > 1:
             rng = [None] * _ranks()
             dist.all_gather_object(rng, rng_state())

@@ -78,7 +78,10 @@ def load(
     if name == "cifar10":
         return cifar10(folder)
     if name == "text":
-        return text(entry.length if entry else 64, next_token=entry.each_token if entry else True)
+        if entry is None:
+            return text()
+        assert entry.length is not None  # what takes text takes tokens
+        return text(entry.length, next_token=entry.each_token)
     return synthetic(model, rows, device=device, seed=seed)
 
 
@@ -156,7 +159,8 @@ def _source() -> bytes:
     sources = []
     for name in _MODULES:
         spec = importlib.util.find_spec(name)
-        source = spec and spec.loader.get_source(name)
+        loader: Any = spec.loader if spec else None  # all of Python's own have get_source
+        source = loader and loader.get_source(name)
         if not source:
             raise DataError(f"This Python comes without the source of {name}, which the data 'text' take code from.")
         sources.append(source)
@@ -308,7 +312,7 @@ class Batches:
         """
         if len(self._order) - self._row < smallest:
             self._shuffle()
-        taken = []
+        taken: list[tuple[Tensor, Tensor]] = []
         while len(taken) < count and len(self._order) - self._row >= smallest:
             taken.append(self._batch())
         return taken

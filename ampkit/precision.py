@@ -56,6 +56,7 @@ class Precision:
 
     @property
     def is_mixed(self) -> bool:
+        """Whether weights stay in FP32 while autocast computes lower."""
         return self.compute_dtype is not self.param_dtype
 
     @property
@@ -136,24 +137,24 @@ class Precision:
         Raises DeviceError, which names what the device (or this machine) can do instead.
         """
         try:
-            device = torch.device(default_device() if device is None else device)
+            chosen = torch.device(default_device() if device is None else device)
         except RuntimeError:
             raise DeviceError(f"There is no device {device!r}. This course uses 'cuda' and 'cpu'.") from None
-        if device.type not in ("cuda", "cpu"):
-            raise DeviceError(f"This course runs on 'cuda' and 'cpu', not on {device.type!r}. Choose --device cpu.")
-        if device.type == "cuda" and not torch.cuda.is_available():
+        if chosen.type not in ("cuda", "cpu"):
+            raise DeviceError(f"This course runs on 'cuda' and 'cpu', not on {chosen.type!r}. Choose --device cpu.")
+        if chosen.type == "cuda" and not torch.cuda.is_available():
             raise DeviceError(
                 "CUDA was asked for, and PyTorch sees no CUDA GPU here. PyTorch alone would only warn, then train in "
                 f"FP32 without a scaler. Use the device 'cpu' ({_list(_possible('cpu'))} compute for real there), or a "
                 "machine with an NVIDIA GPU and a CUDA build of PyTorch."
             )
-        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
             count = torch.cuda.device_count()
-            raise DeviceError(f"There is no {device}: PyTorch sees {count} CUDA GPU(s), numbered from cuda:0.")
-        possible = _possible(device)
+            raise DeviceError(f"There is no {chosen}: PyTorch sees {count} CUDA GPU(s), numbered from cuda:0.")
+        possible = _possible(chosen)
         if self.name not in possible:
-            raise DeviceError(f"{self._why_not(device)} It can compute in {_list(possible)}: choose one of those.")
-        return device.type
+            raise DeviceError(f"{self._why_not(chosen)} It can compute in {_list(possible)}: choose one of those.")
+        return chosen.type
 
     def _why_not(self, device: torch.device) -> str:
         if device.type == "cpu":

@@ -149,7 +149,8 @@ class LiveBytes(TorchDispatchMode):
     def only(self, role: str) -> Snapshot:
         """What is alive now of one role."""
         storages = [storage for storage in self._storages.values() if storage.role == role]
-        sizes, blocks = Counter(), Counter()
+        sizes: Counter[tuple[str, torch.dtype]] = Counter()
+        blocks: Counter[str] = Counter()
         for storage in storages:
             sizes[role, storage.dtype] += storage.size
             blocks.update(_blocks(storage.size))

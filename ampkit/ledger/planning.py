@@ -14,7 +14,7 @@ from ampkit.ledger.rehearsal import PHASES, Rehearsals
 from ampkit.ledger.sizes import in_words
 from ampkit.ledger.subject import Subject
 
-__all__ = ["Change", "Plan", "plan"]
+__all__ = ["MOST", "Change", "Plan", "plan"]
 
 MOST = 2**20  # examples in a batch, above which the search stops
 _LOST = "updates below half a unit in the weight's last place are lost"  # a last resort
@@ -62,14 +62,17 @@ class Plan:
 
     @property
     def recipe(self) -> Recipe:
+        """How the step is trained."""
         return self.ledger.rehearsal.recipe
 
     @property
     def needs(self) -> int:
+        """Bytes of the card that the step takes, with the estimates."""
         return self.ledger.needs
 
     @property
     def fits(self) -> bool:
+        """Whether the card has as much."""
         return self.needs <= self.vram
 
     @property

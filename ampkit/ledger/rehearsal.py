@@ -58,6 +58,7 @@ class Rehearsal:
 
     @property
     def peak(self) -> Snapshot:
+        """What is alive in that phase at the moment when most is."""
         return self.peaks[self.phase]
 
 
@@ -74,11 +75,12 @@ class Rehearsals:
     (26536, 53072, 0)
     """
 
+    _fake: FakeDevice  # both from __enter__ on
+    _model: nn.Module
+
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self._stack = ExitStack()
-        self._fake: FakeDevice | None = None
-        self._model: nn.Module | None = None
         self._notes: list[str] = []
 
     def __enter__(self) -> Rehearsals:
@@ -97,7 +99,7 @@ class Rehearsals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._model = None
+        del self._model
         self._stack.close()
 
     @property

@@ -12,7 +12,7 @@ from ampkit.ledger.planning import MOST, Plan
 from ampkit.ledger.rehearsal import PHASES
 from ampkit.ledger.sizes import MIB, in_words
 
-__all__ = ["accuracy", "plan_text", "stored"]
+__all__ = ["WIDTH", "accuracy", "plan_text", "stored"]
 
 WIDTH = 96
 

@@ -21,6 +21,8 @@ from ampkit.loops import LADDER, rung
 from ampkit.precision import Precision
 from ampkit.report import StepReport, progress, write_reports
 
+__all__ = ["BATCH_SIZE", "LOSS_WEIGHT", "LR", "MAX_NORM", "SAVE_EVERY", "accuracy", "check", "main", "reports", "run"]
+
 LOSS_WEIGHT = 2.0**-20  # see fp32.py: about 1e-6, and a power of two, so that FP32 trains the same bits with it
 LR = 0.1  # for a loss of weight 1; a smaller weight gets a learning rate larger by as much
 MAX_NORM = 1.0  # likewise for a loss of weight 1
@@ -68,7 +70,7 @@ def reports(
     train = _train(name)
     accepted = inspect.signature(train).parameters
     weight = loss_weight or (LOSS_WEIGHT if dataset is None and "loss_weight" in accepted else 1.0)
-    options = {option: value for option, value in given.items() if value is not None}
+    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
     options |= {"device": device, "lr": lr / weight}
     if "loss_weight" in accepted:
         options["loss_weight"] = weight
@@ -105,8 +107,9 @@ def check(name: str, device: str | None, given: Mapping[str, Any]) -> tuple[str,
     for option, value in given.items():
         if value is not None and option not in accepted:
             having = [other.name for other in LADDER if option in inspect.signature(_train(other.name)).parameters]
-            having = ", ".join(having)
-            raise LoopError(f"The loop {name} has no {option}; leave it out, or train one that has it: {having}.")
+            raise LoopError(
+                f"The loop {name} has no {option}; leave it out, or train one that has it: {', '.join(having)}."
+            )
     precision = Precision(given.get("precision") or rung(name).precision)
     device = precision.check(device)
     if given.get("init_scale") is not None:
@@ -201,7 +204,7 @@ def run(
     lr: float | None = None,
     checkpoint: Path | None = None,
     save_every: int = SAVE_EVERY,
-    **options,
+    **options: Any,
 ) -> None:
     """Train with a progress bar, write the log if one is asked for, and print how it ended.
 

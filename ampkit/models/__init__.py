@@ -42,6 +42,7 @@ class Entry:
 
     @property
     def takes(self) -> str:
+        """What goes in: "images" or "tokens"."""
         return "images" if self.image else "tokens"
 
 
@@ -152,14 +153,15 @@ def example(
     if is_import_path(spec):
         raise ModelError(f"What {spec} takes is not known. Describe it with --input, as in --input 'f32[8,3,224,224]'.")
     entry = _entry(spec)
-    if length is not None and entry.takes == "images":
+    if length is not None and entry.image is not None:
         raise ModelError(f"{spec} takes images, which have no length. Leave length out.")
     if batch_size < 1 or (length is not None and length < 1):
         raise ModelError(f"batch_size and length are 1 or more, not {batch_size} and {length}.")
     generator = torch.Generator().manual_seed(seed)
-    if entry.takes == "images":
+    if entry.image is not None:
         inputs = normal((batch_size, *entry.image), generator, device)
         return (inputs,), whole((batch_size,), entry.classes, generator, device)
+    assert entry.vocabulary is not None and entry.length is not None  # so it takes tokens
     length = entry.length if length is None else length
     tokens = whole((batch_size, length + 1), entry.vocabulary, generator, device)
     if entry.each_token:

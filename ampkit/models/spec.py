@@ -28,6 +28,7 @@ _INPUT = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,\s]*)\](?:<(?P<below>\d+))?"
 
 
 def is_import_path(spec: str) -> bool:
+    """Whether it names a callable of the user's own, `….module:callable` or `….py:callable`, and no registered model."""
     return ":" in spec
 
 
@@ -54,9 +55,9 @@ def imported(spec: str) -> Callable[[], nn.Module]:
 def made(spec: str, make: Callable[[], nn.Module]) -> nn.Module:
     """The model that make() returns. Raises ModelError if it needs arguments, fails, or returns something else."""
     try:
-        needed = inspect.signature(make).parameters.values()
+        needed = list(inspect.signature(make).parameters.values())
     except (TypeError, ValueError):  # some callables of C have no signature
-        needed = ()
+        needed = []
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     names = [p.name for p in needed if p.default is p.empty and p.kind not in optional]
     if names:
@@ -99,6 +100,7 @@ def _file(place: str):
         raise ModelError(f"There is no file {place!r}, seen from {Path.cwd()}.")
     name = f"_model_in_{path.stem}"
     module_spec = importlib.util.spec_from_file_location(name, path)
+    assert module_spec is not None and module_spec.loader is not None  # None is for endings other than .py
     module = importlib.util.module_from_spec(module_spec)
     before = sys.modules.get(name)
     sys.modules[name] = module  # dataclasses look their module up while they are being defined
@@ -153,12 +155,12 @@ def _tensor(part: str, generator: torch.Generator, device: str) -> Tensor:
         raise ModelError(f"{part!r}: each size in the shape is a whole number from 1 on, with commas between them.")
     if below is not None and (dtype != "i64" or int(below) < 1):
         raise ModelError(f"{part!r}: only i64 has a bound, and it is 1 or more: i64[8,128]<30522.")
-    sizes = tuple(map(int, sizes))
+    numbers = tuple(map(int, sizes))
     if dtype == "i64":
-        return whole(sizes, int(below or 2), generator, device)
+        return whole(numbers, int(below or 2), generator, device)
     if dtype == "bool":
-        return whole(sizes, 2, generator, device, torch.bool)
-    return normal(sizes, generator, device, _DTYPES[dtype])
+        return whole(numbers, 2, generator, device, torch.bool)
+    return normal(numbers, generator, device, _DTYPES[dtype])
 
 
 def normal(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["Bert", "Gpt"]
+__all__ = ["Attention", "Bert", "Block", "Gpt"]
 
 
 class Attention(nn.Module):
