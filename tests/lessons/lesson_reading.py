@@ -14,12 +14,14 @@ LESSONS = sorted(FOLDER.glob("*.ipynb"))
 # The claims of the two documents that each lesson decides, once each.
 CLAIMS = {
     "01_fp16_range": {"F1", "F4", "F9", "F16"},
+    "02_autocast": {"F6", "F7", "F8", "F12", "F13", "F15", "F25", "F72"},
     "03_gradscaler": {"F18", "F20", "F26", "F33", "F34", "F35", "F38", "F39"},
+    "04_training_loop": {"F10", "F27", "F28", "F29", "F30", "F31", "F32", "F48", "F49"},
 }
 VERDICTS = {"wrong", "outdated", "half true", "contradiction"}
 
 PICTURES = re.compile(
-    r"\b(plots\.\w+|show\.(table|diff|loop_diff)|scaler_machine|bit_flipper|number_line|watch|dashboard)\("
+    r"\b(plots\.\w+|bench\.plot|show\.(table|diff|loop_diff)|scaler_machine|bit_flipper|number_line|op_policy|watch|dashboard)\("
 )
 TABLE = re.compile(r"^\|[\s:|-]+\|\s*$", re.MULTILINE)
 PREDICT = re.compile(r"^predict\(", re.MULTILINE)
