@@ -209,6 +209,9 @@ def libraries_in(answer):
         elif isinstance(thing, types.FunctionType) and thing.__globals__.get("__name__") == OWN:
             todo += [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
             todo += closed_over(thing)
+            if "<locals>" in thing.__qualname__:  # another function made it: what went into that?
+                for name in [name for name, value in thing.__globals__.items() if value is thing]:
+                    todo += behind(name, thing.__code__, thing.__globals__, set(), made=True)
             for code in codes(thing.__code__):
                 for instruction in dis.get_instructions(code):
                     if instruction.opname == "IMPORT_NAME":
@@ -248,13 +251,13 @@ def closed_over(function):
             yield cell.cell_contents
 
 
-def behind(name, code, space, followed):
-    """The object that a global name stands for; if that is data, also all that its cell computed it from."""
+def behind(name, code, space, followed, made=False):
+    """The object that a global name stands for; if that is data, or `made`, also all that its cell computed it from."""
     if name not in space or name in followed:
         return
     followed.add(name)
     yield space[name]
-    if callable(space[name]) or isinstance(space[name], types.ModuleType):
+    if not made and (callable(space[name]) or isinstance(space[name], types.ModuleType)):
         return
     try:
         statements = ast.parse("".join(linecache.getlines(code.co_filename))).body
