@@ -9,6 +9,8 @@ import typer
 from ampkit.errors import AmpkitError, LoopError
 from ampkit.loops import LADDER
 
+__all__ = ["app"]
+
 app = typer.Typer(
     help="PyTorch mixed precision: the course, its training loops and its instruments.",
     no_args_is_help=True,
@@ -210,7 +212,8 @@ def doctor(
     with _errors_as_messages():
         from ampkit.doctor.command import misplaced, run
 
-        given = [name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"]
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
         if (complaint := misplaced(what, given)) is not None:
             raise typer.BadParameter(complaint)
         status = run(

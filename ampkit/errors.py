@@ -1,5 +1,24 @@
 """The exceptions of ampkit: one tree, and messages written for somebody who is learning."""
 
+__all__ = [
+    "AmpkitError",
+    "BenchError",
+    "CheckpointError",
+    "DataError",
+    "DeviceError",
+    "DoctorError",
+    "FakeError",
+    "LabError",
+    "LayerError",
+    "LedgerError",
+    "LoopError",
+    "LowVramError",
+    "ModelError",
+    "OpsError",
+    "PrecisionError",
+    "ReportError",
+]
+
 
 class AmpkitError(Exception):
     """The root of everything that ampkit raises on purpose.

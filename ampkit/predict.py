@@ -8,6 +8,8 @@ from typing import Any
 
 from ampkit.show import BLUE, FAINT, INK, Live
 
+__all__ = ["Prediction", "predict"]
+
 ASK = "Predict first, then run the next cell."
 AFTER = "The cell below has the answer."
 MISSED = "You ran on without a prediction. Choose one anyway: a wrong guess is what makes the answer stick."

@@ -18,6 +18,32 @@ from typing import Any
 
 import torch
 
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "FAINT",
+    "GREEN",
+    "INK",
+    "MONO",
+    "ORANGE",
+    "PAPER",
+    "PURPLE",
+    "RULE",
+    "SKY",
+    "VERMILLION",
+    "YELLOW",
+    "Live",
+    "Shown",
+    "diff",
+    "drawing",
+    "loop_diff",
+    "machine",
+    "picture",
+    "power",
+    "stored_runs",
+    "table",
+]
+
 # Okabe and Ito's palette, which colour-blind readers can tell apart, by what the course uses each colour for.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"

@@ -16,6 +16,8 @@ from ampkit.bench.suites import own_suite, suite
 from ampkit.errors import BenchError
 from ampkit.precision import default_device
 
+__all__ = ["run", "write"]
+
 
 def run(
     name: str | None,
@@ -59,7 +61,9 @@ def run(
     if to_plot is not None:
         from ampkit.bench.picture import plot
 
-        to_plot.write_bytes(plot(result).png)
+        png = plot(result).png
+        assert png is not None  # a plot is a picture
+        to_plot.write_bytes(png)
 
 
 def _say(words: str) -> None:

@@ -19,6 +19,8 @@ from ampkit.bench.suites import Setting, Suite, Workload
 from ampkit.errors import BenchError, DeviceError
 from ampkit.precision import Precision
 
+__all__ = ["Trial", "larger_batch", "run", "table"]
+
 SEED = 0
 BATCHES = 4  # different ones, in turn; few, so that a run of some dozen steps learns something
 _OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
@@ -45,6 +47,7 @@ class Trial:
         self.taken = self.skipped = 0
 
     def step(self) -> None:
+        """One training step; what the scaler skips is counted."""
         inputs, targets = self.batches[self.taken % BATCHES]
         with self.precision.autocast(self.device):
             loss = self.loss_fn(self.forward(*inputs), targets)

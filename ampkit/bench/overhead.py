@@ -11,16 +11,19 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from ampkit import models
 from ampkit.bench.stamp import quartiles, stamp, stamp_line
+from ampkit.data import Batches
 from ampkit.errors import BenchError
 from ampkit.loops import complete
 from ampkit.precision import Precision
+
+__all__ = ["CONTESTANTS", "GOAL", "Repeated", "accelerate", "by_hand", "fabric", "ours", "overhead", "overhead_table"]
 
 LR, MAX_NORM, SEED, HORIZON = 0.01, 1.0, 0, 1_000_000
 GOAL = 1.02
@@ -37,6 +40,7 @@ class Repeated:
         return self.batches[self.at % len(self.batches)]
 
     def take(self, count: int) -> list[tuple[Tensor, Tensor]]:
+        """The next `count` batches."""
         return [next(self) for _ in range(count)]
 
 
@@ -45,7 +49,7 @@ def ours(model: nn.Module, batches: Repeated, device: str, precision: Precision,
     model = model.to(device)
     return complete.train(
         model,
-        batches,
+        cast(Batches, batches),  # the stand-in has all that this loop asks of it
         device=device,
         steps=HORIZON,
         lr=LR,

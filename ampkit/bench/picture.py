@@ -7,6 +7,8 @@ from typing import Any
 from ampkit.bench.stamp import stamp_line
 from ampkit.show import BLACK, BLUE, ORANGE, SKY, Shown, picture
 
+__all__ = ["plot"]
+
 
 def plot(result: dict[str, Any]) -> Shown:
     """Bars for every model and setting, with the quartiles of the blocks as whiskers; the stamp stands below."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+__all__ = ["quartiles", "stamp", "stamp_line"]
+
 
 def stamp() -> dict[str, Any]:
     """What a number depends on besides the code: gpu, driver, torch, cuda, cpu, threads, python, date (UTC), commit.

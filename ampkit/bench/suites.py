@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from ampkit.errors import BenchError
 
+__all__ = ["SUITES", "Setting", "Suite", "Workload", "own_suite", "suite"]
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -45,6 +45,7 @@ class EightBitState(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:
+        """Make the state of every parameter that has a gradient; closure is not called."""
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is not None and not self.state[param]:

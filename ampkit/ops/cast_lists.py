@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 
 from ampkit.errors import OpsError
 
-__all__ = ["CATEGORIES", "DEVICE_TYPES", "Policy", "listed_ops", "policies", "policy"]
+__all__ = ["CATEGORIES", "DEVICE_TYPES", "Policy", "listed_ops", "overload", "policies", "policy"]
 
 DEVICE_TYPES = {"cuda": "AutocastCUDA", "cpu": "AutocastCPU", "mps": "AutocastMPS", "xpu": "AutocastXPU"}
 

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ampkit.ops.cast_lists import DEVICE_TYPES, listed_ops, overload, policy
 
-__all__ = ["SAME_DTYPE", "Cast", "Kernel", "TensorInfo", "Watch"]
+__all__ = ["SAME_DTYPE", "Cast", "Kernel", "TensorInfo", "Watch", "tensors_in"]
 
 _KEY_NAME = "AutocastPrivateUse1"
 _KEY = torch._C._dispatch_key_parse(_KEY_NAME)
@@ -41,6 +41,7 @@ class TensorInfo:
 
     @classmethod
     def of(cls, tensor: Tensor) -> "TensorInfo":
+        """That of one tensor."""
         return cls(tensor.dtype, tuple(tensor.shape))
 
     @classmethod
@@ -150,6 +151,7 @@ class Watch(TorchDispatchMode):
 
     @property
     def module(self) -> str:
+        """The path of the innermost module that is running, "" outside of all."""
         return self.module_stack[-1] if self.module_stack else ""
 
     def where(self) -> tuple[str, str]:
@@ -163,6 +165,7 @@ class Watch(TorchDispatchMode):
     # Above autocast
 
     def call(self, op: OpOverload, name: str, run: Callable, args: tuple, kwargs: dict) -> Any:
+        """Run one op as it stands above autocast, by run(*args, **kwargs), and note it with the casts it is given."""
         found = policy(name, self.device_type)
         if self.calls and found.category == "unlisted":  # a part of an op that has its own record
             return run(*args, **kwargs)

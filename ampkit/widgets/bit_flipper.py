@@ -11,6 +11,8 @@ from ampkit.formats import FORMATS, FP16, Format
 from ampkit.show import FAINT, GREEN, INK, MONO, ORANGE, PAPER, RULE, SKY, VERMILLION, Live, drawing
 from ampkit.widgets import svg
 
+__all__ = ["BitFlipper", "Flipper", "bit_flipper", "bits_alt", "bits_svg", "number", "readings_html"]
+
 PARTS = {"sign": ORANGE, "exponent": SKY, "mantissa": GREEN}
 INVITE = "Run this cell in JupyterLab to flip the bits, type a value, or change the format."
 WHAT = {
@@ -36,9 +38,11 @@ class BitFlipper:
 
     @property
     def value(self) -> float:
+        """What the pattern stands for."""
         return self.fmt.decode(self.bits)
 
     def flip(self, position: int) -> None:
+        """Turns one bit over; it is then nobody's rounded value any more."""
         self.bits ^= 1 << self.fmt.bits - 1 - position
         self.asked = None
 
@@ -127,6 +131,7 @@ def bits_svg(state: BitFlipper) -> str:
 
 
 def bits_alt(state: BitFlipper) -> str:
+    """The pattern in words."""
     digits = state.digits()
     cut = 1 + state.fmt.exponent_bits
     return (
@@ -203,13 +208,23 @@ def _controls(state: BitFlipper) -> Any:
         button.layout = widgets.Layout(width="21px", height="34px", margin=f"2px 1px 2px {8 if first else 1}px")
         button.add_class("ampkit-bit")
         button.add_class(f"ampkit-{name}")
-        button.on_click(lambda _: (state.flip(position), draw()))
+
+        def flip(_: Any) -> None:
+            state.flip(position)
+            draw()
+
+        button.on_click(flip)
         return button
 
     def press(label: str, hint: str, action: Callable[[], Any]) -> Any:
         button = widgets.Button(description=label, tooltip=hint)
         button.layout = widgets.Layout(width="auto", margin="2px 4px 2px 0")
-        button.on_click(lambda _: (action(), draw()))
+
+        def pressed(_: Any) -> None:
+            action()
+            draw()
+
+        button.on_click(pressed)
         return button
 
     kinds = widgets.ToggleButtons(options=[(f.name, f) for f in FORMATS], value=state.fmt)

@@ -15,6 +15,8 @@ from ampkit.report import StepReport, read_reports
 from ampkit.show import FAINT, INK, PURPLE, RULE, VERMILLION, Live, Shown, drawing, power
 from ampkit.widgets import svg
 
+__all__ = ["Dashboard", "charts_alt", "charts_svg", "dashboard", "watch"]
+
 COLUMNS = 300  # a longer series is drawn by the smallest and largest value of each column
 LEFT, PLOT, HIGH, GAP = 104, 462, 62, 16  # of a chart; a row that has nothing to draw is as high as its line of text
 NAMES = ("loss (nats)", "gradient norm", "scale", "samples/s", "peak MiB")
@@ -74,6 +76,7 @@ def charts_svg(reports: Sequence[StepReport], title: str = "", total: int | None
 
 
 def charts_alt(reports: Sequence[StepReport], title: str = "") -> str:
+    """The charts in words."""
     if not reports:
         return f"{title or 'Training'}: no step yet."
     last, skips = reports[-1], sum(report.skipped for report in reports)
@@ -99,6 +102,10 @@ class Dashboard(Live):
 
     def read(self) -> None:
         """Takes the records from the log. ReportError if it cannot be read; the records then stay as they were."""
+        if self.path is None:
+            raise ReportError(
+                "These records came without a log, so there is none to read. Give dashboard() a log's path."
+            )
         try:
             self.reports = read_reports(self.path)
         except OSError as error:
@@ -138,7 +145,7 @@ def _display() -> Callable[[Shown], Any] | None:
 
 
 def _series(reports: Sequence[StepReport]) -> dict[str, list[float | None]]:
-    values = (
+    values: tuple[list[float | None], ...] = (
         [report.loss for report in reports],
         [report.grad_norm for report in reports],
         [report.scale for report in reports],
@@ -219,7 +226,8 @@ def _path(name: str, values: Sequence[float | None], steps: int, y: Callable[[fl
     """
     wide, data, pen = max(1, math.ceil(len(values) / COLUMNS)), "", False
     for start in range(0, len(values), wide):
-        block = [(i, v) for i, v in enumerate(values[start : start + wide], start) if _drawable(name, [v])]
+        some = enumerate(values[start : start + wide], start)
+        block = [(i, v) for i, v in some if v is not None and _drawable(name, [v])]
         if not block:
             pen = False
             continue

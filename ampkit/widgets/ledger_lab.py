@@ -15,6 +15,8 @@ from ampkit.ledger.subject import Subject
 from ampkit.show import BLUE, FAINT, GREEN, INK, ORANGE, PURPLE, RULE, SKY, VERMILLION, YELLOW, Live, drawing
 from ampkit.widgets import svg
 
+__all__ = ["Bar", "LedgerLab", "bar_alt", "bar_svg", "ledger_lab"]
+
 INVITE = "Run this cell in JupyterLab to move the batch, and to choose model, precision, optimizer and card."
 MODELS = ("cnn", "resnet18", "resnet50", "bert_base", "gpt2")
 PRECISIONS = ("fp32", "fp16-mixed", "bf16-mixed", "bf16-true")
@@ -71,6 +73,7 @@ class LedgerLab:
 
     @property
     def needs(self) -> int:
+        """Bytes in all, with the estimates."""
         return sum(self.terms.values())
 
     @property
@@ -138,6 +141,7 @@ def bar_svg(lab: LedgerLab) -> str:
 
 
 def bar_alt(lab: LedgerLab) -> str:
+    """The bar in words."""
     terms = ", ".join(f"{name} {in_words(size)}" for name, size in lab.terms.items())
     return (
         f"Memory of a training step of {lab.model} with batch {lab.batch}, {lab.precision} and {lab.optimizer}: {terms}. "

@@ -12,6 +12,8 @@ from ampkit.show import FAINT, INK, ORANGE, RULE, VERMILLION, Live, drawing, pow
 from ampkit.widgets import svg
 from ampkit.widgets.bit_flipper import number
 
+__all__ = ["Line", "NumberLine", "line_alt", "line_svg", "number_line"]
+
 LEFT, PLOT, ROW = 92, 484, 44  # where the rows begin, how wide they are, how high one is; pixels
 TICKS = 250  # more numbers than this in a row are drawn as a band
 INVITE = "Run this cell in JupyterLab to zoom, to move along the line, or to set its ends."
@@ -98,6 +100,7 @@ def line_svg(line: NumberLine) -> str:
 
 
 def line_alt(line: NumberLine) -> str:
+    """The line in words."""
     counts = ", ".join(f"{fmt.name} {fmt.count(line.low, line.high):,}" for fmt in line.formats)
     axis = "log2" if line.log else "linear"
     return f"How many numbers each format has from {line.low:.9g} to {line.high:.9g} ({axis} axis): {counts}."

@@ -19,7 +19,7 @@ from ampkit.ops.tables import short
 from ampkit.show import FAINT, GREEN, INK, ORANGE, PAPER, RULE, SKY, VERMILLION, Live, drawing
 from ampkit.widgets import svg
 
-__all__ = ["CALLS", "DTYPES", "Call", "Explorer", "OpPolicy", "op_policy"]
+__all__ = ["CALLS", "DTYPES", "Call", "Explorer", "OpPolicy", "op_policy", "policy_alt", "policy_svg"]
 
 INVITE = "Run this cell in JupyterLab to choose another op and other dtypes."
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}

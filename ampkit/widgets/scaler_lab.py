@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+__all__ = ["Call", "ScalerLab", "Update"]
+
 MEANINGS = {
     "unscale_() has already been called": (
         "A second unscale_ would divide the gradients by the scale twice. One unscale_ per optimizer, then update()."
@@ -187,6 +189,7 @@ class ScalerLab:
 
     @property
     def scale(self) -> float:
+        """The scaler's own scale: what the next loss is multiplied by."""
         return self.scaler.get_scale()
 
     @property

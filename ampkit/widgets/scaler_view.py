@@ -11,6 +11,17 @@ from ampkit.show import BLUE, FAINT, GREEN, INK, MONO, PAPER, RULE, VERMILLION, 
 from ampkit.widgets import svg
 from ampkit.widgets.scaler_lab import ScalerLab, Update
 
+__all__ = [
+    "Machine",
+    "chart_alt",
+    "chart_svg",
+    "message_html",
+    "readings_html",
+    "scaler_machine",
+    "state_alt",
+    "state_svg",
+]
+
 STAGES = {"READY": 20, "UNSCALED": 285, "STEPPED": 550}
 MEANS = {
     "READY": "gradients are scaled",
@@ -52,6 +63,7 @@ def state_svg(lab: ScalerLab) -> str:
 
 
 def state_alt(lab: ScalerLab) -> str:
+    """The state diagram in words."""
     return (
         "State diagram of one optimizer in GradScaler: READY goes to UNSCALED by unscale_(), UNSCALED to STEPPED by "
         f"step(), update() leads back to READY. The optimizer is {lab.stage} now; the scale is {lab.scale:g}."
@@ -74,9 +86,9 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
         return top + tall * (high - level) / (high - low)
 
     parts = [svg.opened(150, chart_alt(updates, init_scale))]
-    for level in sorted({low, (low + high) // 2, high}):
-        parts.append(f'<path d="M{left},{y(level):.1f} H{left + wide}" style="stroke:{RULE};stroke-width:0.6"/>')
-        parts.append(svg.text(left - 8, y(level) + 4, power(2.0**level), size=11, anchor="end", ink=FAINT))
+    for line in sorted({low, (low + high) // 2, high}):
+        parts.append(f'<path d="M{left},{y(line):.1f} H{left + wide}" style="stroke:{RULE};stroke-width:0.6"/>')
+        parts.append(svg.text(left - 8, y(line) + 4, power(2.0**line), size=11, anchor="end", ink=FAINT))
     path, before = f"M{x(0):.1f},{y(math.log2(start)):.1f}", math.log2(start)
     for count, level in enumerate(levels, 1):
         path += f" H{x(count):.1f} V{y(level):.1f}" if level != before else f" H{x(count):.1f}"
@@ -101,6 +113,7 @@ def chart_svg(updates: list[Update], init_scale: float) -> str:
 
 
 def chart_alt(updates: list[Update], init_scale: float) -> str:
+    """The chart of the scale in words."""
     now = updates[-1].scale if updates else init_scale
     skipped = sum(update.skipped for update in updates)
     return f"Scale after each update: {len(updates)} updates from {init_scale:g}, {skipped} skipped steps, now {now:g}."

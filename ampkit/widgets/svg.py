@@ -6,6 +6,8 @@ import html
 
 from ampkit.show import BLUE, INK, MONO, PAPER, VERMILLION
 
+__all__ = ["CURVE", "WIDTH", "cross", "opened", "text"]
+
 WIDTH = 740  # of every drawing, in pixels
 CURVE = f"var(--jp-brand-color1, {BLUE})"  # a blue that JupyterLab's dark theme makes lighter
 

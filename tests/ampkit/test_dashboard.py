@@ -100,6 +100,13 @@ def test_a_log_can_be_read_again_while_it_grows(tmp_path):
     assert "line 1" in says.value and len(board.reports) == 6
 
 
+def test_records_without_a_log_cannot_be_read_again():
+    board = dashboard([])
+    with pytest.raises(ReportError, match=r"without a log, .* Give dashboard\(\) a log's path"):
+        board.read()
+    assert board.reports == []
+
+
 def test_a_log_that_is_not_there_says_what_writes_one(tmp_path):
     with pytest.raises(ReportError, match=r"cannot be read: .* `ampkit train LOOP --log FILE` writes one"):
         dashboard(tmp_path / "none.jsonl")
