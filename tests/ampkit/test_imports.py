@@ -1,5 +1,8 @@
 """What importing costs, and what is public."""
 
+import ast
+import inspect
+import pkgutil
 import subprocess
 import sys
 
@@ -35,6 +38,23 @@ def test_every_public_name_exists_and_is_listed():
     for name in ampkit.__all__:
         assert getattr(ampkit, name).__doc__
         assert name in dir(ampkit)
+
+
+def test_a_type_checker_reads_the_same_names_from_the_same_places():
+    for package in (ampkit, ampkit.doctor):
+        (block,) = [node for node in ast.parse(inspect.getsource(package)).body if isinstance(node, ast.If)]
+        assert ast.unparse(block.test) == "TYPE_CHECKING"
+        imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+        read = {alias.name: node.module for node in imports for alias in node.names}
+        assert read == {name: f"{package.__name__}.{home}" for name, home in package._HOME.items()}
+        assert sorted(read) == package.__all__
+
+
+def test_no_public_name_is_the_name_of_a_module_too():
+    # importing ampkit.x sets the attribute x of ampkit, whatever it was
+    modules = {found.name for found in pkgutil.iter_modules(ampkit.__path__)}
+    assert len(modules) >= 15
+    assert modules & set(ampkit.__all__) == set()
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error():
