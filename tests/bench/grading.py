@@ -61,7 +61,7 @@ def make(folder: Path, students: int) -> tuple[Path, Path]:
     """Two courses with the same submissions, every third with a mistake in it: ours and a stock one."""
     ours, stock = folder / "ours", folder / "stock"
     run(BIN / "autograder", "init", ours, cwd=folder)
-    run(BIN / "autograder", "release", cwd=ours)
+    run(BIN / "autograder", "release", ASSIGNMENT, cwd=ours)
     room = Course(ours).room(ASSIGNMENT)
     wrong = room.mistakes["clipped_step"][0].source
     for number in range(students):
