@@ -112,9 +112,17 @@ def the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page):
     picture(page, said, "03_gradscaler_widget_refusal.png")
 
 
+def the_dashboard_of_the_whole_loop_is_one_picture_that_followed_it(page):
+    """Lesson 4's live charts: drawn many times, shown once, with the last step in them."""
+    board = page.get_by_alt_text("complete, a CNN on digits, 72 steps")
+    assert board.count() == 1
+    picture(page, board, "04_training_loop_dashboard.png")
+
+
 PLAY = {
     "01_fp16_range": the_bits_and_the_number_line_follow_clicks_and_keys,
     "03_gradscaler": the_scaler_machine_shows_pytorchs_message_for_a_second_unscale,
+    "04_training_loop": the_dashboard_of_the_whole_loop_is_one_picture_that_followed_it,
 }
 
 
