@@ -107,6 +107,25 @@ def test_assignment_3_keeps_its_contract(room):
         assert set(kinds.split()) <= {mistake.slug for mistake in room.mistakes[name]}, name
 
 
+ASSIGNMENT_2 = {  # the contract names no kinds for PREDICTED
+    "PREDICTED": (3, ""),
+    "amp_forward_backward": (2, "no_autocast loss_outside_autocast model_converted no_backward not_detached"),
+    "attention_fp32_scores": (3, "forgot_float still_autocast no_scaling wrong_dtype"),
+    "evaluate": (3, "mean_of_means train_mode mode_not_restored no_autocast builds_graph"),
+    "MatMul": (3, "no_custom_fwd no_custom_bwd forces_fp32 wrong_gradient"),
+    "train_bf16": (2, "one_region uses_scaler no_zero_grad no_autocast"),
+}
+
+
+def test_assignment_2_keeps_its_contract():
+    room = Room(ROOMS / "02_autocast")
+    assert {name: exercise.points for name, exercise in room.exercises.items()} == {
+        name: points for name, (points, _) in ASSIGNMENT_2.items()
+    }
+    for name, (_, kinds) in ASSIGNMENT_2.items():
+        assert set(kinds.split()) <= {mistake.slug for mistake in room.mistakes[name]}, name
+
+
 ASSIGNMENT_4 = {
     "train": (
         6,

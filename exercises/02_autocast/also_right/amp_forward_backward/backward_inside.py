@@ -1,0 +1,8 @@
+import torch
+
+
+def amp_forward_backward(model, x, y, loss_fn, device_type, dtype):
+    with torch.amp.autocast(device_type=device_type, dtype=dtype):
+        loss = loss_fn(model(x), y)
+        loss.backward()
+    return loss.detach()

@@ -1,0 +1,7 @@
+import torch
+
+
+def attention_fp32_scores(q, k, v, device_type):
+    with torch.autocast(device_type, enabled=False):
+        scores = torch.einsum("bhqd,bhkd->bhqk", q.float(), k.float()) * q.shape[-1] ** -0.5
+        return torch.einsum("bhqk,bhkd->bhqd", scores.softmax(-1), v.float())

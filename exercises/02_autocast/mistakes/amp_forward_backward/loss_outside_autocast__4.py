@@ -1,0 +1,12 @@
+"""."""
+
+import torch
+
+
+def amp_forward_backward(model, x, y, loss_fn, device_type, dtype):
+    with torch.autocast(device_type, dtype=dtype):
+        output = model(x)
+        with torch.autocast(device_type, enabled=False):
+            loss = loss_fn(output, y)
+    loss.backward()
+    return loss.detach()

@@ -1,0 +1,10 @@
+"""."""
+
+import torch
+
+
+def amp_forward_backward(model, x, y, loss_fn, device_type, dtype):
+    with torch.autocast("cuda", dtype=dtype):
+        loss = loss_fn(model(x), y)
+    loss.backward()
+    return loss.detach()

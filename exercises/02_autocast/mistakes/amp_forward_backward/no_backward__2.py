@@ -1,0 +1,9 @@
+"""."""
+
+import torch
+
+
+def amp_forward_backward(model, x, y, loss_fn, device_type, dtype):
+    with torch.no_grad(), torch.autocast(device_type, dtype=dtype):
+        loss = loss_fn(model(x), y)
+    return loss

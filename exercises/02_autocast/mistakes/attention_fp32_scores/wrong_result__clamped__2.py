@@ -1,0 +1,9 @@
+"""."""
+
+import torch
+
+
+def attention_fp32_scores(q, k, v, device_type):
+    scores = torch.nan_to_num(q @ k.transpose(-2, -1)) / q.shape[-1] ** 0.5
+    with torch.autocast(device_type, enabled=False):
+        return scores.float().softmax(-1) @ v.float()

@@ -1,0 +1,18 @@
+"""The training flags are not what they were: a model that comes back in another mode trains on with dropout off, or
+with a batch norm on that somebody had frozen. Note the flag of each module before you change it, and put each back
+whatever happens between.
+"""
+
+import torch
+
+
+def evaluate(model, batches, loss_fn, device_type, dtype):
+    model.eval()
+    loss, right, samples = 0.0, 0, 0
+    with torch.no_grad(), torch.autocast(device_type, dtype=dtype):
+        for x, y in batches:
+            scores = model(x)
+            loss += loss_fn(scores, y).item() * len(y)
+            right += (scores.argmax(-1) == y).sum().item()
+            samples += len(y)
+    return {"loss": loss / samples, "accuracy": right / samples}
