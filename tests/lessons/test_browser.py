@@ -101,6 +101,21 @@ def the_bits_and_the_number_line_follow_clicks_and_keys(page):
     picture(page, board, "01_fp16_range_widget_dashboard.png")
 
 
+def the_explorer_shows_a_ban_and_a_promotion_for_the_calls_that_are_chosen(page):
+    """Lesson 2's widget."""
+    calls = page.locator(".widget-dropdown select").first
+    calls.select_option(label="F.binary_cross_entropy(a, b)")
+    banned = page.get_by_text("✗ binary_cross_entropy")
+    banned.first.wait_for(timeout=20_000)
+    assert banned.count() == 1  # on CUDA alone
+    picture(page, calls, "02_autocast_widget_ban.png")
+    calls.select_option(label="torch.cat([a, b])")
+    page.get_by_text("casts fp16→fp32").first.wait_for(timeout=20_000)
+    assert page.get_by_text("✗ binary_cross_entropy").count() == 0
+    page.get_by_role("button", name="bf16", exact=True).first.click()
+    page.get_by_text("a in fp16, b in fp32; autocast to bf16").first.wait_for(timeout=20_000)
+
+
 def the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page):
     """Lesson 3's widget."""
     for label in ("scale(loss).backward()", "unscale_", "unscale_"):
@@ -121,6 +136,7 @@ def the_dashboard_of_the_whole_loop_is_one_picture_that_followed_it(page):
 
 PLAY = {
     "01_fp16_range": the_bits_and_the_number_line_follow_clicks_and_keys,
+    "02_autocast": the_explorer_shows_a_ban_and_a_promotion_for_the_calls_that_are_chosen,
     "03_gradscaler": the_scaler_machine_shows_pytorchs_message_for_a_second_unscale,
     "04_training_loop": the_dashboard_of_the_whole_loop_is_one_picture_that_followed_it,
 }
