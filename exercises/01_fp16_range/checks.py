@@ -574,7 +574,8 @@ def one_number(answer, p):
 def thousands(answer, p):
     """thousands of numbers, too many to be added up one by one in FP16"""
     x = near(p, 1.0, 1, 1.9, p.random.randint(60, 70), 100)
-    p.given(f"a tensor of shape {tuple(x.shape)}, numbers between 1 and 1.9")
+    x = x.flatten().sort().values.reshape(x.shape)  # so that the first of them tell little about the mean
+    p.given(f"a tensor of shape {tuple(x.shape)}, numbers that rise from 1 to 1.9")
     p.see("returned", answer(x))
 
 
