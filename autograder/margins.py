@@ -52,6 +52,8 @@ def distance(exercise: Exercise, expected: list[dict], got: list[dict]) -> float
                 return math.inf
             if difference(value, record["seen"][key], exercise.ulps * farthest) is not None:
                 farthest = _first_power(value, record["seen"][key], exercise.ulps)
+                if farthest == math.inf:
+                    return farthest
     return farthest
 
 

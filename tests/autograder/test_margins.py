@@ -43,5 +43,11 @@ def test_another_count_another_dtype_and_missing_evidence_are_infinitely_far(got
     assert distance(EXERCISE, records(a=torch.tensor([1.0]), n=5), records(**got)) == math.inf
 
 
+def test_where_nothing_is_tolerated_every_difference_is_infinitely_far():
+    exact = Exercise("exact", parts={"all": 1}, ulps=0.0)
+    assert distance(exact, records(a=1.0, b=2.0), records(a=1.0 + 1e-9, b=2.0)) == math.inf
+    assert distance(exact, records(a=1.0, b=2.0), records(a=1.0, b=2.0)) == 0
+
+
 def test_a_mistake_within_four_tolerances_is_not_safe():
     assert Margin("one", "", 0.0, "near", 4.0).is_safe and not Margin("one", "", 0.0, "near", 2.0).is_safe
