@@ -815,6 +815,7 @@ ema_step = Exercise(
         "parameters": "the parameters of ema_model",
         "buffers": "the buffers of ema_model",
         "model": "the parameters and buffers of model",
+        "later": "the buffers of ema_model when the model has trained on after the last call",
     },
     ulps=64,
 )
@@ -858,6 +859,7 @@ def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False):
         p.see(f"buffers after call {call}", dict(ema_model.named_buffers()))
         p.see(f"model after call {call}", flat(list(model.parameters()) + [b.float() for b in model.buffers()]))
         model.change(p, size)
+    p.see("later", dict(ema_model.named_buffers()))
 
 
 @ema_step.probe(draws=3)
