@@ -56,7 +56,14 @@ PREDICTED = Exercise(
     labels={name: f"the dtype of {name}" for name in OPERATIONS},
     counted=True,
 )
-SPELLINGS = {"half": "float16", "fp16": "float16", "float": "float32", "fp32": "float32", "bf16": "bfloat16"}
+SPELLINGS = {
+    "half": "float16",
+    "fp16": "float16",
+    "float": "float32",
+    "single": "float32",
+    "fp32": "float32",
+    "bf16": "bfloat16",
+}
 
 
 def spelled(value):
@@ -421,6 +428,13 @@ evaluate = Exercise(
 )
 
 
+class Notes(set):
+    """What a model notes; a copy of the model writes into the same."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
 class Guesser(nn.Module):
     """Scores (N, CLASSES) for x (N, 1). Weights and inputs have so few bits that the scores are the same in every dtype."""
 
@@ -432,7 +446,7 @@ class Guesser(nn.Module):
         order = torch.randperm(CLASSES, generator=p.torch)
         with torch.no_grad():
             self.body[0].weight.copy_((order[:, None] - 2.25) / 2)
-        self.computed_in = set()
+        self.computed_in = Notes()
 
     def forward(self, x):
         scores = self.body(self.norm(x))

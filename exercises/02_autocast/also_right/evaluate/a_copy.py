@@ -4,10 +4,7 @@ import torch
 
 
 def evaluate(model, batches, loss_fn, device_type, dtype):
-    computed_in = getattr(model, "computed_in", None)
     model = copy.deepcopy(model).eval()
-    if computed_in is not None:
-        model.computed_in = computed_in
     loss, right, samples = 0.0, 0, 0
     with torch.no_grad(), torch.autocast(device_type, dtype=dtype):
         for x, y in batches:
