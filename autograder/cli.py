@@ -130,16 +130,15 @@ def try_answers(
 
 def _exercises(room, answers: list[Path]) -> set[str]:
     """The exercises that any of the files defines."""
-    from autograder.room import defined_names
+    from autograder.room import answered
 
-    sources = [path.read_text(encoding="utf-8-sig", errors="replace") for path in answers]
-    return set().union(*map(defined_names, sources)) & set(room.exercises)
+    return set().union(*(answered(room, path.read_text(encoding="utf-8-sig", errors="replace")) for path in answers))
 
 
 def _grade_files(reference, answers: list[Path], jobs: int, boxed: bool) -> list:
     from autograder import executors
     from autograder.grading import grade_many, unreadable
-    from autograder.room import defined_names
+    from autograder.room import answered
 
     grades: dict[int, object] = {}
     nothing: set[int] = set()
@@ -151,14 +150,15 @@ def _grade_files(reference, answers: list[Path], jobs: int, boxed: bool) -> list
             except (OSError, ValueError) as error:
                 done(number, unreadable(reference, f"{path.name} cannot be read: {error}", boxed))
                 continue
-            mine = defined_names(source) & set(reference.room.exercises)
+            mine = answered(reference.room, source)
             if not mine:
                 nothing.add(number)
             yield number, _with_answers(reference.room, source, mine)
 
     def done(number: int, grade) -> None:
         if number in nothing:
-            grade.message = f"it defines none of {', '.join(reference.room.exercises)}"
+            wanted = [name for exercise in reference.room.exercises.values() for name in exercise.defines]
+            grade.message = f"it defines none of {', '.join(wanted)}"
         grades[number] = grade
         bar.update()
 

@@ -53,7 +53,8 @@ class Exercise:
     The first part is the core: a later part counts only where the core is right too, so that an answer that is wrong in
     the main thing earns nothing for what it gets right by accident. `keys` gives single pieces of evidence to another part
     than their probe's. `counted` makes the parts steps of a count instead: of n parts the first k are earned where at least
-    k/n of all evidence is right, wherever it is. `labels` names evidence in messages. `ulps` is the tolerance
+    k/n of all evidence is right, wherever it is. `names` is for an answer of several functions, which the probes get as a
+    tuple; without it an answer is what has the exercise's name. `labels` names evidence in messages. `ulps` is the tolerance
     (evidence.difference). `seconds` is what the answer may take for all of its probes together.
     """
 
@@ -64,8 +65,22 @@ class Exercise:
     ulps: float = DEFAULT_ULPS
     seconds: float = 10.0
     counted: bool = False
+    names: tuple[str, ...] = ()
     probes: dict[str, Probe] = field(default_factory=dict)
     symptoms: list[tuple[str, Callable]] = field(default_factory=list)
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """What an answer has to define."""
+        return self.names or (self.name,)
+
+    def answer(self, namespace: dict[str, object]) -> object:
+        """What the probes are given of a namespace. NameError where the answer, or a part of it, is not there."""
+        missing = [name for name in self.defines if name not in namespace]
+        if missing:
+            raise NameError(f"name '{missing[0]}' is not defined")
+        found = tuple(namespace[name] for name in self.defines)
+        return found if self.names else found[0]
 
     @property
     def points(self) -> int:

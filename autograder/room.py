@@ -195,8 +195,9 @@ class Room:
                 tree = ast.parse(source)
             except SyntaxError as error:
                 raise RoomError(f"{path}:{error.lineno}: {error.msg}") from error
-            if name not in _defined(tree):
-                raise RoomError(f"{path}: does not define {name}")
+            missing = set(self.exercises[name].defines) - _defined(tree)
+            if missing:
+                raise RoomError(f"{path}: does not define {', '.join(sorted(missing))}")
             yield name, path, source
 
     @cached_property
@@ -278,6 +279,12 @@ def defined_names(source: str) -> set[str]:
     except (SyntaxError, ValueError, RecursionError):
         found = re.findall(r"^(?:async\s+def|def|class)\s+(\w+)|^(\w+)\s*[:=]", source, re.MULTILINE)
         return {a or b for a, b in found}
+
+
+def answered(room: Room, source: str) -> set[str]:
+    """The exercises of the room that an answers file answers: it defines their name, or one of their names, at the top."""
+    mine = defined_names(source)
+    return {name for name, exercise in room.exercises.items() if mine & set(exercise.defines)}
 
 
 def find_room(assignment: str, rooms: Path = ROOMS) -> Room:

@@ -195,10 +195,10 @@ class Run:
             if raised is not None and cell.get("exercise") == self.exercise.name:
                 error = raised
         begin(None)
-        if self.exercise.name not in self.notebook.shell.user_ns:
-            error = error or NameError(f"name '{self.exercise.name}' is not defined")
-            return {"outcome": "raises", "error": describe(error, self.notebook.line)}
-        answer = self.notebook.shell.user_ns[self.exercise.name]
+        try:
+            answer = self.exercise.answer(self.notebook.shell.user_ns)
+        except NameError as missing:
+            return {"outcome": "raises", "error": describe(error or missing, self.notebook.line)}
         records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
         for record in records:
             record["seen"] = {key: encode(value) for key, value in record["seen"].items()}

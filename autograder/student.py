@@ -47,9 +47,10 @@ class Checks:
             raise CheckFailed(f"There is no exercise {exercise!r} in this assignment, only {', '.join(known)}.")
         if part is not None and part not in known[exercise].parts:
             raise CheckFailed(f"{exercise} has no part {part!r}, only {', '.join(known[exercise].parts)}.")
-        if exercise not in names:
-            raise CheckFailed(f"{exercise} is not defined yet. Run its cell first; if that cell raises, look there.")
-        result = self.result(exercise, names[exercise], names)
+        missing = [name for name in known[exercise].defines if name not in names]
+        if missing:
+            raise CheckFailed(f"{missing[0]} is not defined yet. Run its cell first; if that cell raises, look there.")
+        result = self.result(exercise, known[exercise].answer(names), names)
         parts = [part] if part else list(result.parts)
         if all(result.earned[name] == result.parts[name] for name in parts):
             print(passed_in_words(result, parts))

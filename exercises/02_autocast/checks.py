@@ -808,12 +808,13 @@ def dtypes_meet_in_backward(failed):
 train_bf16 = Exercise(
     "train_bf16",
     parts={"updates": 1, "precision": 1},
-    keys={"computed_in": "precision", "scaler": "precision"},
+    keys={"computed_in": "precision", "held_in": "precision", "scaler": "precision"},
     labels={
         "returned": "the returned losses",
         "outputs": "the model's outputs, batch by batch",
         "parameters": "the parameters at the end",
         "computed_in": "the dtype of the model's output",
+        "held_in": "the dtype of the model's weights while it computes",
         "scaler": "GradScaler",
     },
     ulps=2.0**16,
@@ -829,11 +830,12 @@ class Layer(nn.Module):
         self.layer = nn.Linear(1, WIDTH, bias=False)
         with torch.no_grad():
             self.layer.weight.copy_(fine(p, WIDTH, 1))
-        self.computed_in, self.outputs = set(), []
+        self.computed_in, self.held_in, self.outputs = set(), set(), []
 
     def forward(self, x):
         output = self.layer(x)
         self.computed_in.add(word(output.dtype))
+        self.held_in.add(word(self.layer.weight.dtype))
         self.outputs.append(output.detach().float())
         return output
 
@@ -883,6 +885,7 @@ def training(answer, p, count, *, momentum=0.0, left_over=False, words=""):
     p.see("parameters", [w.detach() for w in model.parameters()])
     p.see("dtypes", [word(w.dtype) for w in model.parameters()])
     p.see("computed_in", sorted(model.computed_in))
+    p.see("held_in", sorted(model.held_in))
     p.see("scaler", "scales the loss" if scaled else "is not used")
 
 

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import io
 import os
+import pickle
 import sys
 import tempfile
 import threading
@@ -452,6 +453,7 @@ def growing_token_scale(answer, p):
 checkpoint = Exercise(
     "checkpoint",
     parts={"resume": 2, "atomic": 1, "safe": 1},
+    names=("save_checkpoint", "load_checkpoint"),
     labels={
         "returned": "what load_checkpoint returned",
         "scale": "the scale after each step of the resumed run",
@@ -738,7 +740,10 @@ def power_cut_while_saving(answer, p):
                 save(path, *run.parts(), step + 1)
             if not disk.cut:
                 break
-        states.append(state_of_file(load, disk.left, step, step + 1, Training(seed + 1)))
+            # what an exception leaves, after whatever the answer does on its way out
+            out = Path(path).read_bytes() if os.path.exists(path) else None
+        for left in (disk.left, out):
+            states.append(state_of_file(load, left, step, step + 1, Training(seed + 1)))
     p.see("file", next((state for state in states if state != "whole"), "whole"))
 
 
@@ -762,9 +767,11 @@ def code_in_the_file(answer, p):
     with checkpoint_path(p.random.random() < 0.5) as path:
         save(path, *run.parts(), 7)
         made = Path(path).with_name("made")
-        torch.save({"model": Planted(made), "step": 7}, path)
-        with contextlib.suppress(Exception):
-            load(path, *run.parts())
+        planted = {"model": Planted(made), "step": 7}
+        for dump in (lambda: torch.save(planted, path), lambda: Path(path).write_bytes(pickle.dumps(planted))):
+            dump()
+            with contextlib.suppress(Exception):
+                load(path, *run.parts())
         p.see("code", "ran" if made.exists() else "did not run")
 
 

@@ -43,7 +43,11 @@ def grade(reference, boxed):
 @pytest.mark.parametrize(
     "source, slug, said",
     [
-        ("import os, signal\ndef simulate_scale(*a, **k):\n    os.kill(-1, signal.SIGKILL)", "raises", "No such process"),
+        (
+            "import os, signal\ndef simulate_scale(*a, **k):\n    os.kill(-1, signal.SIGKILL)",
+            "raises",
+            "No such process",
+        ),
         ("import os, signal\nos.kill(-1, signal.SIGKILL)", "raises", "No such process"),
         ("import os\nos._exit(0)", "raises", "process ended"),
         ("def simulate_scale(*a, **k):\n    raise SystemExit", "raises", "SystemExit"),

@@ -107,3 +107,16 @@ def test_check_cells_show_nothing_that_nbgrader_would_take_for_a_score(room):
 )
 def test_the_names_that_an_answers_file_defines(source, names):
     assert names <= defined_names(source)
+
+
+def test_an_exercise_of_two_functions_is_answered_by_a_file_that_defines_them():
+    from autograder.room import answered
+
+    room = find_room("04_training_loop")
+    assert room.exercises["checkpoint"].defines == ("save_checkpoint", "load_checkpoint")
+    assert answered(room, "def save_checkpoint(path): ...\ndef load_checkpoint(path): ...") == {"checkpoint"}
+    assert answered(room, "def load_checkpoint(path): ...\ndef helper(): ...\nema_step = helper") == {
+        "checkpoint",
+        "ema_step",
+    }
+    assert answered(room, "checkpoint = 1") == set()

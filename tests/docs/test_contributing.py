@@ -26,7 +26,10 @@ COLLECT = "--collect-only -q -p no:cacheprovider"  # the tests that it names run
 
 
 @under("Write a lesson")
-def test_a_lesson_is_read_run_and_looked_at(at_root):
+def test_a_lesson_is_read_run_and_looked_at(at_root, root):
+    before = (root / "lessons" / "claims.md").read_text(encoding="utf-8")
+    at_root.run("python tests/lessons/claims.py")
+    assert (root / "lessons" / "claims.md").read_text(encoding="utf-8") == before
     said = at_root.run("python -m pytest tests/lessons/test_budgets.py", add="-p no:cacheprovider")
     assert "median" in said and "failed" not in said
     said = at_root.run("python -m pytest tests/lessons/test_run.py tests/lessons/test_browser.py", add=COLLECT)
@@ -77,11 +80,14 @@ def test_an_answer_is_tried_and_rooms_are_proven(at_root):
         pytest.skip(f"requires a sandbox: {error}")
     assert "by_hand.py  3 of 19" in at_root.run("autograder try 03_gradscaler ")
     assert "test_rooms.py::" in at_root.run("python -m pytest tests/autograder/test_rooms.py", add=COLLECT)
+    assert "2 of 2: 0 failures" in at_root.run("python tests/bench/many_secrets.py 03_gradscaler")
 
 
 @under("Write code")
-def test_the_linter_is_the_one_that_the_repositorys_test_runs(at_root, root):
+def test_the_linter_and_the_type_checker_are_those_that_tests_run(at_root, root):
     assert at_root.next("python -m ruff check") == "python -m ruff check"
+    assert at_root.next("python -m mypy ampkit") == "python -m mypy ampkit"
+    assert '"-m", "mypy"' in (root / "tests/ampkit/test_api.py").read_text(encoding="utf-8")
     assert '"-m", "ruff", "check"' in (root / "tests/docs/test_repository.py").read_text(encoding="utf-8")
 
 

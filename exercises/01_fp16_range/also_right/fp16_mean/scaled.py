@@ -1,6 +1,6 @@
-"""Scaled down by a power of two that leaves room for the sum, and up again."""
+"""Scaled down by the largest magnitude, and up again; zeros have none to divide by."""
 
 
 def fp16_mean(x):
-    largest = x.float().abs().max()
+    largest = x.float().abs().max().clamp_min(1e-30)
     return ((x.float() / largest).mean() * largest).half()

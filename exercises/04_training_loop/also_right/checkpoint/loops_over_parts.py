@@ -25,6 +25,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler) -> int:
         part.load_state_dict(state[name])
     torch.random.set_rng_state(state["generator"])
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

@@ -27,6 +27,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scaler.load_state_dict({**scaler.state_dict(), "scale": state["scale"], "_growth_tracker": state["good_steps"]})
     torch.set_rng_state(torch.tensor(state["rng"], dtype=torch.uint8))
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

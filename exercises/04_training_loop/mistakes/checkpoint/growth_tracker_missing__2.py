@@ -27,6 +27,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scaler.update(state["scale"])
     torch.set_rng_state(state["rng"])
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

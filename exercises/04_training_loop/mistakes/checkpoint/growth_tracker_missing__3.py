@@ -26,6 +26,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scaler.load_state_dict({**state["scaler"], "_growth_tracker": 0})
     torch.set_rng_state(state["rng"])
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

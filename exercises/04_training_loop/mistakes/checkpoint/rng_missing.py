@@ -26,6 +26,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scheduler.load_state_dict(state["scheduler"])
     scaler.load_state_dict(state["scaler"])
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

@@ -29,6 +29,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scaler.load_state_dict(state["scaler"])
     random.setstate(state["rng"])
     return state["step"]
-
-
-checkpoint = save_checkpoint, load_checkpoint

@@ -25,6 +25,3 @@ def load_checkpoint(path, model, optimizer, scheduler, scaler):
     scheduler.load_state_dict(state["scheduler"])
     scaler.load_state_dict(state["scaler"])
     torch.set_rng_state(state["rng"])
-
-
-checkpoint = save_checkpoint, load_checkpoint
