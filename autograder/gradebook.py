@@ -248,7 +248,7 @@ def open_gradebook(db_url: str, course_id: str):
     except (ArgumentError, NoSuchModuleError) as error:
         raise CourseError(
             f"{_hidden(db_url)} is not the URL of a gradebook ({_first_line(error)}). Such URLs look like "
-            "sqlite:////home/me/course/gradebook.db or postgresql+psycopg://user:password@host/database"
+            "sqlite:////srv/course/gradebook.db or postgresql+psycopg://user:password@host/database"
         ) from error
     except OperationalError as error:
         if _is_locked(error):

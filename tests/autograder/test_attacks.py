@@ -291,7 +291,7 @@ ON_STOCK_NBGRADER = [
 @pytest.mark.parametrize("name", ON_STOCK_NBGRADER)
 def test_stock_nbgrader_gives_what_the_attack_says_that_it_gives(name, world):
     """The answer and a visible test of it, in a kernel, scored as nbgrader does."""
-    nbformat = pytest.importorskip("nbformat")
+    nbformat = pytest.importorskip("nbformat", reason="requires nbformat")
     nbgrader = pytest.importorskip("nbgrader.preprocessors", reason="requires nbgrader")
     from nbgrader.utils import determine_grade
 

@@ -4,4 +4,4 @@ Catalogue: 27. Stock: partly, what its user may read.
 Says: FileNotFoundError
 """
 def f(x):
-    return attempt(*(lambda path=path: open(path).read() for path in ("/etc/passwd", "/etc/shadow", "/root/.bashrc")))
+    return attempt(*(lambda path=path: open(path).read() for path in ("/etc/passwd", "/etc/shadow", "/etc/gshadow")))

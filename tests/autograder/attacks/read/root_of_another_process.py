@@ -11,5 +11,5 @@ def f(x):
         entry
         for pid in os.listdir("/proc")
         if pid.isdigit() and int(pid) != os.getpid()
-        for entry in attempt(lambda pid=pid: os.listdir(f"/proc/{pid}/root/home"), lambda pid=pid: os.listdir(f"/proc/{pid}/cwd"))
+        for entry in attempt(lambda pid=pid: os.listdir(os.path.join("/proc", str(pid), "root", "home")), lambda pid=pid: os.listdir(f"/proc/{pid}/cwd"))
     ]
