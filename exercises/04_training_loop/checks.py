@@ -117,9 +117,12 @@ def words_of(overflows):
     return f"; the gradients of micro-batch {where} overflow FP16" if overflows else ""
 
 
+END = ("parameters", "scale", "lr")
+
+
 def training(
     answer, p, count, accumulate, *, batches=far_batch, lr=0.5, interval=1000, scale=None, max_norm=None, overflows=(),
-    momentum=0.0, defaults=False, see=("parameters", "scale", "lr", "returned", "outputs"),
+    momentum=0.0, defaults=False, see=(*END, "returned"),
 ):  # fmt: skip
     """Train once on `count` micro-batches and see how it ended."""
     scale = scale or 2.0 ** p.random.randint(5, 8)
@@ -130,11 +133,10 @@ def training(
     batches = near_batches(model, p, count, lr) if batches is near_batches else [batches(p) for _ in range(count)]
     for i in overflows:
         spoil(batches[i])
+    window = "" if defaults else f", accumulate {accumulate}"
     limit = "" if max_norm is None else f", max_norm {max_norm:g}"
     p.given(
-        f"{count} micro-batches, {'' if defaults else f'accumulate {accumulate}'}{limit}, scale {power(scale)}, "
-        f"growth_interval {interval}".replace("batches, ,", "batches,")
-        + words_of(overflows)
+        f"{count} micro-batches{window}{limit}, scale {power(scale)}, growth_interval {interval}{words_of(overflows)}"
     )
     arguments = {} if defaults else {"accumulate": accumulate, "max_norm": max_norm}
     returned = answer(model, batches, optimizer, scheduler, scaler, loss_fn, "cpu", **arguments)
@@ -155,11 +157,10 @@ def one_micro_batch_each(answer, p):
     training(answer, p, p.random.randint(3, 5), 1, defaults=True)
 
 
-@train.probe(draws=2)
+@train.probe()
 def windows(answer, p):
     """windows of several micro-batches"""
-    accumulate = p.random.choice([2, 4])
-    training(answer, p, accumulate * p.random.randint(2, 3), accumulate)
+    training(answer, p, 4 * p.random.randint(2, 3), 4)
 
 
 @train.probe()
@@ -172,7 +173,7 @@ def windows_with_momentum(answer, p):
 def crossing_the_aim(answer, p):
     """gradients whose sign depends on the weights that the forward pass uses"""
     accumulate = p.random.choice([1, 2])
-    training(answer, p, 4 * accumulate, accumulate, batches=near_batches)
+    training(answer, p, 4 * accumulate, accumulate, batches=near_batches, see=(*END, "returned", "outputs"))
 
 
 @train.probe()
@@ -185,7 +186,7 @@ def precision_of_the_forward_pass(answer, p):
         x = 1 + (p.random.choice([3, -3, -2]) + p.random.uniform(0.2, 0.4)) / 1024
         return torch.full((len(target), 1), x), target
 
-    training(answer, p, 2, 1, batches=batch)
+    training(answer, p, 2, 1, batches=batch, see=("outputs",))
 
 
 @train.probe()
@@ -204,7 +205,7 @@ def last_window_of_one(answer, p):
     training(answer, p, accumulate * p.random.randint(1, 2) + 1, accumulate)
 
 
-@train.probe("tail", draws=2)
+@train.probe("tail")
 def shorter_last_window(answer, p):
     """a last window that is shorter than accumulate"""
     accumulate, tail = p.random.choice([(4, 2), (8, 2), (8, 4)])
@@ -220,37 +221,35 @@ def fewer_micro_batches_than_accumulate(answer, p):
 @train.probe("tail")
 def last_window_of_three(answer, p):
     """a last window of three"""
-    training(answer, p, 7, 4, see=("parameters", "scale", "lr"))
+    training(answer, p, 7, 4, see=END)
 
 
-@train.probe("clip", draws=2)
+@train.probe("clip")
 def above_max_norm(answer, p):
     """true gradients above max_norm"""
     accumulate = p.random.choice([2, 4])
     training(
         answer, p, 3 * accumulate, accumulate, max_norm=2.0 ** p.random.randint(-6, -4), lr=2.0,
-        scale=2.0 ** p.random.randint(6, 8), see=("parameters", "scale", "lr"),
+        scale=2.0 ** p.random.randint(6, 8), see=END,
     )  # fmt: skip
 
 
 @train.probe("clip")
 def above_max_norm_each(answer, p):
     """true gradients above max_norm, accumulate 1"""
-    training(answer, p, 3, 1, max_norm=2.0**-5, lr=2.0, scale=2.0**7, see=("parameters", "scale", "lr"))
+    training(answer, p, 3, 1, max_norm=2.0**-5, lr=2.0, scale=2.0**7, see=END)
 
 
 @train.probe("clip")
 def below_max_norm(answer, p):
     """true gradients below max_norm, which are not to be clipped, although the scaled ones are above it"""
-    training(answer, p, 6, 2, max_norm=30.0, scale=2.0**10, see=("parameters", "scale", "lr"))
+    training(answer, p, 6, 2, max_norm=30.0, scale=2.0**10, see=END)
 
 
 @train.probe("clip")
 def overflow_with_max_norm(answer, p):
     """an overflow, max_norm given"""
-    training(
-        answer, p, 8, 2, max_norm=2.0**-5, lr=2.0, overflows=[p.random.randint(0, 3)], see=("parameters", "scale", "lr")
-    )
+    training(answer, p, 8, 2, max_norm=2.0**-5, lr=2.0, overflows=[p.random.randint(0, 3)], see=END)
 
 
 @train.probe("skip")
@@ -259,7 +258,7 @@ def overflow_of_a_single_micro_batch(answer, p):
     training(answer, p, 4, 1, overflows=[p.random.randint(0, 2)])
 
 
-@train.probe("skip", draws=2)
+@train.probe("skip")
 def overflow_in_a_window(answer, p):
     """an overflow in one micro-batch of a window"""
     accumulate = p.random.choice([2, 4])
