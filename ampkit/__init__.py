@@ -22,6 +22,7 @@ _HOME = {
     "LowVramError": "errors",
     "ModelError": "errors",
     "OpsError": "errors",
+    "OutputError": "errors",
     "Precision": "precision",
     "PrecisionError": "errors",
     "Recipe": "ledger",
@@ -60,6 +61,7 @@ __all__ = [
     "LowVramError",
     "ModelError",
     "OpsError",
+    "OutputError",
     "Precision",
     "PrecisionError",
     "Recipe",
@@ -101,6 +103,7 @@ if TYPE_CHECKING:  # a type checker does not run __getattr__, and without it see
         LowVramError,
         ModelError,
         OpsError,
+        OutputError,
         PrecisionError,
         ReportError,
     )

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ampkit.errors import AmpkitError, LoopError
+from ampkit.errors import AmpkitError, LoopError, OutputError
 from ampkit.loops import LADDER
+from ampkit.output import writable
 
 __all__ = ["app"]
 
@@ -25,7 +26,7 @@ def _errors_as_messages():
         yield
     except AmpkitError as error:
         typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, LoopError) else 1) from None
+        raise typer.Exit(2 if isinstance(error, LoopError | OutputError) else 1) from None
 
 
 @app.command()
@@ -65,10 +66,7 @@ def train(
         for option, value in numbers.items():
             if value is not None and not 0 < value < float("inf"):
                 raise LoopError(f"{option} must be a finite number greater than 0, and is {value:g}.")
-        for option, path in {"--log": log, "--checkpoint": checkpoint}.items():
-            if path is not None and not path.absolute().parent.is_dir():
-                folder = path.absolute().parent
-                raise LoopError(f"{option} {path}: there is no folder {folder} to write it to. Make it first.")
+        writable({"--log": log, "--checkpoint": checkpoint})
 
         from ampkit.loops.run import run
 

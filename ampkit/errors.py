@@ -37,11 +37,12 @@ class AmpkitError(Exception):
         ├── LayerError        a change of a layer's precision that its weights or the model do not allow
         ├── LowVramError      a way to save memory that this model, this machine or these numbers do not allow
         ├── DoctorError       a model that cannot be examined, for a reason that is not its precision
+        ├── OutputError       a file that a command was asked to write, and that cannot be written
         ├── LoopError         a training loop, or an option of one, that does not exist
         └── LabError          the course's working copy cannot be made, or JupyterLab cannot be started
 
     Each message says what happened, what it means, and what to do.
-    The command line prints the message and exits with status 1 (2 for a LoopError: the command was mistyped).
+    The command line prints the message and exits with status 1 (2 for a LoopError or an OutputError: the command was mistyped).
     """
 
 
@@ -91,6 +92,10 @@ class LayerError(AmpkitError, ValueError):
 
 class LowVramError(AmpkitError, ValueError):
     """A way to save memory that this model, this machine or these numbers do not allow."""
+
+
+class OutputError(AmpkitError, ValueError):
+    """A file that a command was asked to write, and that cannot be written."""
 
 
 class LoopError(AmpkitError, LookupError):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from ampkit.bench.measure import run as measure
 from ampkit.bench.measure import table
@@ -14,9 +11,10 @@ from ampkit.bench.overhead import overhead as measure_overhead
 from ampkit.bench.overhead import overhead_table
 from ampkit.bench.suites import own_suite, suite
 from ampkit.errors import BenchError
+from ampkit.output import writable, write, write_json
 from ampkit.precision import default_device
 
-__all__ = ["run", "write"]
+__all__ = ["run"]
 
 
 def run(
@@ -39,9 +37,7 @@ def run(
         raise BenchError("--device goes with --model and --overhead; a suite says its device itself.")
     if input and (overhead or not model):
         raise BenchError("--input says what a model of your own takes, so it goes with --model.")
-    for path in (to_json, to_plot):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise BenchError(f"There is no folder {path.absolute().parent} to write {path.name} to. Make it first.")
+    writable({"--json": to_json, "--plot": to_plot})
     if overhead:
         device = device or default_device()
         model = model or ("bert_base" if device == "cuda" else "bert_tiny")
@@ -57,13 +53,13 @@ def run(
         result = measure(chosen, say=_say)
         print(table(result))
     if to_json is not None:
-        write(result, to_json)
+        write_json(result, to_json)
     if to_plot is not None:
         from ampkit.bench.picture import plot
 
         png = plot(result).png
         assert png is not None  # a plot is a picture
-        to_plot.write_bytes(png)
+        write(png, to_plot)
 
 
 def _say(words: str) -> None:
@@ -71,10 +67,3 @@ def _say(words: str) -> None:
         print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
     else:
         print(words, file=sys.stderr, flush=True)
-
-
-def write(result: dict[str, Any], path: Path) -> None:
-    """Write the JSON beside its place and move it there, so that a run that is stopped leaves no half of a file."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    beside.replace(path)

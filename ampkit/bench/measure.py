@@ -78,7 +78,7 @@ class Trial:
             torch.cuda.synchronize()
 
     @torch.no_grad()
-    def quality(self, batches: list[tuple[tuple[Tensor, ...], Tensor]] | None = None) -> float:
+    def quality(self) -> float:
         """The mean loss over the training batches, computed in strict FP32 in training mode without dropout."""
         was = [(module, module.training) for module in self.model.modules()]
         for module in self.model.modules():
@@ -86,7 +86,7 @@ class Trial:
             module.train(isinstance(module, nn.modules.batchnorm._BatchNorm))
         kept = {name: value.clone() for name, value in self.model.named_buffers()}
         with Precision("fp32").float32_math(self.device):
-            losses = [self.loss_fn(self.model(*inputs), targets).item() for inputs, targets in batches or self.batches]
+            losses = [self.loss_fn(self.model(*inputs), targets).item() for inputs, targets in self.batches]
         for name, value in self.model.named_buffers():
             value.copy_(kept[name])
         for module, training in was:

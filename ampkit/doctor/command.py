@@ -8,6 +8,7 @@ from typing import Any
 
 from ampkit.doctor.findings import Diagnosis
 from ampkit.errors import DoctorError, ModelError
+from ampkit.output import writable, write_json
 
 __all__ = ["FOUND", "kind", "misplaced", "run"]
 
@@ -51,6 +52,7 @@ def run(
     json_file: Path | None = None,
 ) -> int:
     """Diagnose the machine (no subject), a log or a model; returns the exit status. Raises what the instruments raise."""
+    writable({"--json": json_file})
     if subject is None:
         from ampkit.doctor.machine import environment
 
@@ -61,12 +63,9 @@ def run(
         diagnosis = diagnose_log(subject, growth_interval=growth_interval, max_norm=max_norm)
     else:
         diagnosis = _examined(subject, input, batch_size, precision, device, scale, weights, evaluate)
-    if json_file is not None:
-        try:
-            json_file.write_text(diagnosis.to_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise DoctorError(f"{json_file} cannot be written: {error.strerror}. Name another file.") from error
     print(diagnosis.text())
+    if json_file is not None:
+        write_json(diagnosis.to_dict(), json_file)
     return 0 if diagnosis.healthy else FOUND
 
 

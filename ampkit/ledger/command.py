@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ampkit.ledger.recipe import Recipe
 from ampkit.ledger.report import plan_text, stored
 from ampkit.ledger.sizes import parse_size
 from ampkit.ledger.subject import Subject
+from ampkit.output import writable, write_json
 
 __all__ = ["run"]
 
@@ -30,8 +30,7 @@ def run(
     json_file: Path | None,
 ) -> None:
     """Print the plan, and with measure the allocator's numbers beside it. Raises AmpkitError where there is none."""
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise LedgerError(f"--json {json_file}: there is no folder {json_file.absolute().parent}. Make it first.")
+    writable({"--json": json_file})
     subject, trained = Subject.of(model, inputs, loss), Recipe(**recipe)
     if measure and not torch.cuda.is_available():
         raise LedgerError(
@@ -49,10 +48,7 @@ def run(
         result["measurement"] = measured_run(subject, found)
         print("\n" + comparison_text(result["measurement"]))
     if json_file is not None:
-        try:
-            json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise LedgerError(f"--json {json_file} cannot be written: {error.strerror}. Name another file.") from None
+        write_json(result, json_file)
 
 
 def _card(vram: str | None) -> int:

@@ -1,8 +1,6 @@
 """What `ampkit ops` does: the inspection of a registered model or of the user's own, printed, and written as JSON."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +9,7 @@ from ampkit import models
 from ampkit.errors import FakeError, ModelError, OpsError
 from ampkit.ops import tables
 from ampkit.ops.inspection import Inspection, inspect
+from ampkit.output import writable, write_json
 from ampkit.precision import Precision
 
 __all__ = ["print_lists", "run"]
@@ -47,11 +46,9 @@ def run(
         raise OpsError(
             f"There is no --device {device!r}. Choose cuda, cpu or both; a list alone is shown for mps and xpu too."
         )
+    writable({"--json": json_file})
     device_types = ("cuda", "cpu") if device == "both" else (device,)
     found = {each: _inspected(model, each, _DTYPES[dtype], input, batch_size, real) for each in device_types}
-    if json_file is not None:
-        whole = {each: inspection.to_dict() for each, inspection in found.items()}
-        _write(json_file, {"model": model, **(whole if device == "both" else whole[device])})
     print(_title(model, found, dtype))
     print()
     if device == "both":
@@ -63,6 +60,9 @@ def run(
         if device == "both":
             print(f"{each.upper()}:")
         print(tables.findings(inspection))
+    if json_file is not None:
+        whole = {each: inspection.to_dict() for each, inspection in found.items()}
+        write_json({"model": model, **(whole if device == "both" else whole[device])}, json_file)
     return all(inspection.stopped is None for inspection in found.values())
 
 
@@ -92,10 +92,3 @@ def _title(model: str, found: dict[str, Inspection], dtype: str) -> str:
     first = next(iter(found.values()))
     how = "without data" if first.on.startswith("fake") else "run for real"
     return f"{model} under {devices} autocast to {dtype.upper()}, {how}, PyTorch {torch.__version__}"
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OpsError(f"--json {path} cannot be written: {error.strerror}. Name another file.") from None

@@ -128,7 +128,7 @@ def test_the_gpu_suite_is_refused_where_there_is_no_gpu():
         (["--suite", "quick", "--input", "f32[1]"], "goes with --model"),
         (["--model", "torch.nn:Identity", "--device", "cpu"], "Describe it with --input"),
         (["--model", "mpl", "--device", "cpu"], "Did you mean mlp?"),
-        (["--model", "mlp", "--device", "cpu", "--json", "no/such/folder/x.json"], "There is no folder"),
+        (["--model", "mlp", "--device", "cpu", "--json", "no/such/folder/x.json"], "there is no folder"),
     ],
 )
 def test_what_does_not_go_together_is_said_before_anything_is_measured(arguments, words):

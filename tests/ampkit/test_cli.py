@@ -112,10 +112,10 @@ def test_the_same_command_goes_on_where_it_was_and_appends_to_its_log(tmp_path):
     assert result.exit_code == 1 and "was saved by another run: lr was" in result.stderr
 
 
-def test_a_log_that_cannot_be_written_exits_with_1_and_a_sentence(tmp_path):
+def test_a_log_that_is_a_folder_exits_with_2_and_a_sentence(tmp_path):
     result = ampkit("train", "fp16", "--device", "cpu", "--steps", 1, "--log", tmp_path)
-    assert result.exit_code == 1
-    assert f"The log {tmp_path} cannot be written" in result.stderr and "Traceback" not in result.output
+    assert result.exit_code == 2
+    assert f"--log {tmp_path} cannot be written" in result.stderr and "Traceback" not in result.output
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="requires a machine without a CUDA GPU")

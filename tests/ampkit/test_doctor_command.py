@@ -137,7 +137,7 @@ def test_weights_that_do_not_fit_are_an_error(tmp_path):
         (["mlp", "--scale", -1, "--device", "cpu"], 1, "greater than 0"),
         (["mlp", "--device", "tpu"], 1, "tpu"),
         (["torch.nn:Identity"], 1, "--input"),
-        (["mlp", "--json", "no/such/folder.json", "--device", "cpu"], 1, "cannot be written"),
+        (["mlp", "--json", "no/such/folder.json", "--device", "cpu"], 2, "there is no folder"),
     ],
 )
 def test_what_is_typed_wrong_is_answered_by_a_sentence(arguments, status, words):

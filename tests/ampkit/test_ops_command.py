@@ -125,7 +125,7 @@ def test_the_lists_are_shown_for_each_device(device):
         (["mlp", "--by", "layer"], 1, "Choose op or module"),
         (["mlp", "--batch-size", 0], 2, "--batch-size"),
         (["mlp", "--input", "f32"], 1, "is no input"),
-        (["mlp", "--json", "no/such/folder/x.json"], 1, "cannot be written"),
+        (["mlp", "--json", "no/such/folder/x.json"], 2, "there is no folder"),
         (["--lists", "--device", "tpu"], 1, "Choose one of: cuda, cpu, mps, xpu"),
     ],
 )

@@ -56,7 +56,6 @@ def test_plan_takes_a_model_of_ones_own_with_all_options(tmp_path):
         (["mlp", "--vram", "8GiB", "--precision", "fp8"], "no precision 'fp8'"),
         (["mlp", "--vram", "8GiB", "--accumulate", 33], "each micro-batch needs an example"),
         (["mlp", "--vram", "8GiB", "--master-weights"], "they are the master weights"),
-        (["mlp", "--vram", "8GiB", "--json", "no/such/folder/plan.json"], "there is no folder"),
         (["torch.nn:Tanh", "--vram", "8GiB"], "Describe a batch"),
     ],
 )
