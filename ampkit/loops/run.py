@@ -1,5 +1,6 @@
 """What is not the lesson: the data, the model, the seed, the log, the bar, the checkpoint and the accuracy around a loop."""
 
+import gc
 import importlib
 import inspect
 import os
@@ -152,6 +153,9 @@ def _process_group(device: str):
     if dist.is_initialized():
         yield
         return
+    # Gloo's threads end with the group, if nothing holds it any more. One that drops the tensor of the last all_reduce while
+    # Python shuts down aborts the process. This module's functions would hold the group that there is when it is imported.
+    importlib.import_module("torch.distributed.nn.functional")
     backend = "nccl" if device == "cuda" else "gloo"
     _use_own_gpu(device)
     if "RANK" in os.environ:
@@ -162,6 +166,7 @@ def _process_group(device: str):
         yield
     finally:
         dist.destroy_process_group()
+        gc.collect()  # DDP is a cycle of objects, and holds the group
 
 
 def _use_own_gpu(device: str) -> None:

@@ -193,6 +193,28 @@ def test_torchrun_trains_on_two_processes_and_one_of_them_speaks(tmp_path):
     assert [record.samples for record in read_reports(log)] == [512, 512, 376] * 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="requires Linux, which lists a process's threads")
+def test_no_thread_outlives_the_group_and_could_ask_for_python_while_it_shuts_down(tmp_path):
+    script = """
+from pathlib import Path
+import torch
+from ampkit.loops.run import run
+
+def threads():
+    return [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+
+torch.set_num_threads(1)
+seen = []
+inner = torch.distributed.all_reduce
+torch.distributed.all_reduce = lambda tensor: (inner(tensor), seen.extend(threads()))
+run("ddp", device="cpu", steps=2, batch_size=16)
+print("during:", seen.count("pt_gloo_runloop"), "after:", threads().count("pt_gloo_runloop"))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert re.search(r"during: [1-9]\d* after: 0$", done.stdout.strip()), done.stdout
+
+
 def test_without_torchrun_it_is_one_process_and_says_so(tmp_path, capsys):
     from ampkit.loops.run import run
 
