@@ -15,6 +15,7 @@ __all__ = [
     "LowVramError",
     "ModelError",
     "OpsError",
+    "OutputError",
     "PrecisionError",
     "ReportError",
 ]
