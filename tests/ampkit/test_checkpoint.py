@@ -22,14 +22,6 @@ HERE = [rung.name for rung in LADDER if rung.name != "tf32"]  # what a CPU can c
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="requires an NVIDIA GPU")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def same(a, b):
     """Equal, bit for bit, all the way down."""
     if isinstance(a, torch.Tensor):

@@ -36,14 +36,6 @@ def doctor(*arguments):
     return CliRunner().invoke(app, ["doctor", *map(str, arguments)])
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def log(tmp_path):
     def write(changes=lambda number: {}, count=40):

@@ -17,14 +17,6 @@ from ampkit.loops import LADDER
 from ampkit.loops.run import reports
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def trained(name, *, steps=40, make=models.mlp, **options):
     torch.manual_seed(0)
     return list(reports(name, make(), device="cpu", steps=steps, **options))

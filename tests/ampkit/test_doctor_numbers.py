@@ -16,14 +16,6 @@ from ampkit.doctor import examine
 HALF = torch.float16
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)

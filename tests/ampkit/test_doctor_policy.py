@@ -19,14 +19,6 @@ HEADER = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
 HALF, FLOAT = torch.float16, torch.float32
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def listed(macro):
     """The aten ops of one of the lists in PyTorch's own header."""
     text = HEADER.read_text().replace("\\\n", " ")

@@ -39,15 +39,6 @@ CHANGED = {
 ORDER = ["fp32", *CHANGED]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """These models are too small for two threads to help, and on a busy machine two wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def trained(name, *, steps=120, model=None, device="cpu", **options):
     torch.manual_seed(0)
     model = models.mlp() if model is None else model()

@@ -23,14 +23,6 @@ PARAMETERS = {
 TINY = ["mlp", "cnn", "bert_tiny", "gpt_tiny"]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def count(model):
     return sum(p.numel() for p in model.parameters())
 

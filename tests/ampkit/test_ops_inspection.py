@@ -25,12 +25,8 @@ needs_cuda_build = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def seeded():
     torch.manual_seed(0)
-    yield
-    torch.set_num_threads(before)
 
 
 # Models as other people write them

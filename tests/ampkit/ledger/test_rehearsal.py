@@ -101,14 +101,6 @@ def real_peaks(subject, recipe):
     return peaks
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def rehearsed(subject, recipe):
     with Rehearsals(subject) as stage:
         return stage.run(recipe)
