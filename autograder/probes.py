@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import random
+import re
 import sys
 import types
 import warnings
@@ -227,6 +228,6 @@ def _run_probe(probe: Probe, draw: int, seed: int, answer: object, locate: Calla
 
 
 def describe(error: BaseException, locate: Callable) -> dict:
-    """An exception as plain data."""
-    message = str(error).strip().splitlines()
+    """An exception as plain data, without the colours that some write for a terminal."""
+    message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
     return {"type": type(error).__name__[:80], "message": (message[0] if message else "")[:400], "line": locate(error)}

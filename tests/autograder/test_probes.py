@@ -105,3 +105,10 @@ def test_a_part_that_does_not_exist_is_named():
 def test_a_broken_checks_file_is_said_so(source, said):
     with pytest.raises(RoomError, match=said):
         load_checks(source, "a")
+
+
+def test_an_error_is_written_down_without_the_colours_of_a_terminal():
+    def probe(answer, p):
+        raise ValueError("\x1b[1;31mno\x1b[0m such \x1b[4mfile\x1b[0m\nmore")
+
+    assert only_record(probe, None)["error"]["message"] == "no such file"
