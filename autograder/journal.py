@@ -21,13 +21,11 @@ from autograder.errors import CourseError
 from autograder.reference import Reference
 
 FORMAT = 1
-# With the room's fingerprint, all that a verdict depends on.
+# With the room's fingerprint, which covers what runs an answer and what reads its evidence, all that a verdict depends on.
 JUDGING = (
     "confine.py",
-    "evidence.py",
     "grading.py",
     "reference.py",
-    "runner.py",
     "sandbox.py",
     "submission.py",
     "verdict.py",

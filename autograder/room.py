@@ -202,15 +202,20 @@ class Room:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes whenever a file of the room, the code that probes, or PyTorch changes."""
+        """Changes whenever a file of the room, the code that probes, what the room takes from ampkit, or PyTorch changes."""
         import torch
 
         digest = hashlib.sha256(torch.__version__.encode())
+        own = sorted(path for path in self.path.rglob("*") if path.suffix in (".py", ".ipynb"))
+        taken = sorted({name for path in own for name in re.findall(rb"\bampkit\.(\w+)", path.read_bytes())})
+        ampkit = Path(__file__).parents[1] / "ampkit"
         code = [
             Path(__file__).with_name(name)
             for name in ("evidence.py", "probes.py", "trace.py", "runner.py", "bundle.py")
         ]
-        for path in [*sorted(p for p in self.path.rglob("*") if p.suffix in (".py", ".ipynb")), *code]:
+        for name in map(bytes.decode, taken):
+            code += [*ampkit.glob(f"{name}.py"), *sorted((ampkit / name).glob("*.py"))]
+        for path in own + code:
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         return digest.hexdigest()
 

@@ -1,10 +1,13 @@
 """A room whose files contradict each other is refused with the place and the reason."""
 
 import shutil
+from pathlib import Path
 
 import nbformat
 import pytest
 
+import ampkit
+import autograder.room
 from autograder.errors import RoomError
 from autograder.room import BEGIN, Room, defined_names, find_room
 
@@ -120,3 +123,22 @@ def test_an_exercise_of_two_functions_is_answered_by_a_file_that_defines_them():
         "ema_step",
     }
     assert answered(room, "checkpoint = 1") == set()
+
+
+def test_a_room_is_another_when_what_it_takes_from_ampkit_is_another(copy, tmp_path, monkeypatch):
+    folder, _ = copy
+    installed = tmp_path / "site"
+    for path in (Path(autograder.room.__file__).parent, Path(ampkit.__file__).parent):
+        shutil.copytree(path, installed / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(autograder.room, "__file__", str(installed / "autograder" / "room.py"))
+    checks = folder / "checks.py"
+    checks.write_text(
+        "from ampkit.formats import FP16  # noqa\n" + checks.read_text(encoding="utf-8"), encoding="utf-8"
+    )
+    before = Room(folder).fingerprint
+    with open(installed / "ampkit" / "lab.py", "a") as other:
+        other.write("# not taken\n")
+    assert Room(folder).fingerprint == before
+    with open(installed / "ampkit" / "formats.py", "a") as taken:
+        taken.write("# taken\n")
+    assert Room(folder).fingerprint != before
