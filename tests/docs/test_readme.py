@@ -413,3 +413,5 @@ def test_the_lessons_exercises_and_loops_that_the_readme_counts_are_there(root):
         f"{numbers[len(rooms)]} assignments with\n{exercises} exercises, {numbers[len(LADDER)]} training loops" in text
     )
     assert [loop.name for loop in LADDER if f"`{loop.name}.py`" not in text] == []
+    attacks = list(root.glob("tests/autograder/attacks/*/*.py"))
+    assert f"`tests/autograder/attacks` holds {len(attacks)} attempts" in text
