@@ -34,6 +34,7 @@ UnsandboxedOption = Annotated[
         "--unsandboxed", help="Run answers WITHOUT a sandbox. Only for answers that you trust; the results say so."
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -324,6 +325,12 @@ def _say_outcome(outcome, students: list[str], json_file: Path | None) -> None:
             f"{'All' if kept == many else kept} {'' if kept == many else f'of {many} '}were finished before and not run again "
             "(--force does)."
         )
+    if outcome.otherwise:
+        said = "; ".join(dict.fromkeys(words for different in outcome.otherwise.values() for words in different))
+        typer.echo(
+            f"{len(outcome.otherwise)} of these were graded by other rules than today's, and keep their grades. What has "
+            f"changed since: {said}. To grade them by today's rules: --force, with --student ID for one of them."
+        )
     _write_json(json_file, records)
     if outcome.failed:
         said = "".join(f"\n  {one}: {why}" for one, why in sorted(outcome.failed.items()))
@@ -375,6 +382,46 @@ def report(
 
 
 @app.command()
+def upgrade(
+    assignments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ASSIGNMENT]...", help="All of them by default.")
+    ] = None,
+    course: CourseOption = Path("."),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is newer.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Take this installation's newer assignments over into a course that an earlier one made.
+
+    Files that you have edited are left as they are. Students get the new ones with the next `autograder release`; grades stay
+    as they are until `autograder grade --force`.
+    """
+    from autograder import upgrade as newer
+    from autograder.course import Course, prepare_nbgrader
+
+    with plainly():
+        prepare_nbgrader()
+        opened = Course(course)
+        unknown = sorted(set(assignments or []) - set(newer.installed()))
+        if unknown:
+            _refuse(f"This installation has no assignment {', '.join(unknown)}; it has {', '.join(newer.installed())}.")
+        with opened.alone("autograder upgrade"):
+            wanted = [
+                found
+                for found in newer.differences(opened)
+                if found and (not assignments or found.assignment in assignments)
+            ]
+            for found in wanted:
+                typer.echo(f"Newer in this installation: {found}")
+            if not wanted:
+                typer.echo("Nothing is newer in this installation than in the course.")
+            elif not dry_run and _agreed(yes, "Take these over into the course?"):
+                for found in wanted:
+                    kept = newer.take(opened, found)
+                    was = f"; as it was it is in {kept}" if kept else ""
+                    typer.echo(f"Took over {found.assignment}{was}. Next: autograder release {found.assignment}")
+
+
+@app.command()
 def doctor(course: CourseOption = Path(".")) -> None:
     """Say whether this machine can grade, and what is missing."""
     from autograder.doctor import findings
@@ -384,6 +431,15 @@ def doctor(course: CourseOption = Path(".")) -> None:
         bad += not fine
         typer.echo(f"{'ok  ' if fine else 'FAIL'} {words}")
     raise typer.Exit(1 if bad else 0)
+
+
+def _agreed(yes: bool, question: str) -> bool:
+    """Whether to go on. Where nobody can be asked, `--yes` has to say so."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        _refuse("Nothing was changed: this asks before it does so, and nobody is there to answer. --yes answers.")
+    return typer.confirm(question, default=False)
 
 
 def _refuse(words: str) -> None:

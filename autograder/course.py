@@ -6,7 +6,9 @@ DIR/nbgrader_config.py        nbgrader with our exporter in place of a kernel
     .autograder/secret        what the grading seeds are made from; for the instructor's eyes only
     .autograder/results/      one JSON file a finished submission (journal.py)
     .autograder/evidence/     what solutions and mistakes show on the grading seeds
+    .autograder/rooms.json    the exercises as init or upgrade wrote them (upgrade.py)
     .autograder/lock          who is grading
+    .autograder/moment        held while one grade is saved, and while all are copied (backup.py)
 """
 
 from __future__ import annotations
@@ -153,6 +155,10 @@ class Course:
         """A context in which no other `grade` or `release` works in this course. CourseError says who does."""
         return journal.lock(self.root / ".autograder" / "lock", doing)
 
+    def moment(self, *, writing: bool):
+        """A context in which nobody saves a grade or a release (or, writing, copies them) at the same time."""
+        return journal.moment(self.root / ".autograder" / "moment", writing=writing)
+
     def build_source(self, reference: Reference) -> None:
         """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the learner's checks."""
         from autograder.bundle import file_name, pack
@@ -167,13 +173,14 @@ class Course:
         """Prove the assignment fit, then write source/ and release/. The number of answers that the proof graded."""
         reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
         proofs = release.verify(reference)
-        self.build_source(reference)
+        with self.moment(writing=True):
+            self.build_source(reference)
+            _generate(self, assignment)
         # A notebook that is graded without the archive beside it finds its checks here, instead of making them while
         # a stock nbgrader's 30 s for a cell run out.
         with suppress(OSError, RoomError):
             if find_room(assignment).fingerprint == reference.room.fingerprint:
                 release.shelve(reference)
-        _generate(self, assignment)
         return len(proofs)
 
 
@@ -213,6 +220,8 @@ def init(root: Path, course_id: str) -> Course:
 
 
 def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
+    from autograder import upgrade
+
     (root / ".autograder").mkdir(parents=True)
     os.chmod(root / ".autograder", 0o700)
     write_atomically(root / ".autograder" / "secret", (secrets.token_hex(32) + "\n").encode(), 0o600)
@@ -228,6 +237,7 @@ def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
         course.path(folder, ".", ".").mkdir(parents=True, exist_ok=True)
     for assignment in course.assignments():
         course.build_source(compute(course.room(assignment), PUBLIC_SECRET, course.evidence))
+    upgrade.note(course, [room.name for room in rooms])
     create_gradebook(course)
     return course
 

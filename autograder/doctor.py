@@ -45,6 +45,7 @@ def findings(course: Path) -> Iterator[tuple[bool, str]]:
         return
     yield _secret(course)
     yield _gradebook(course)
+    yield from _upgraded(course)
     yield _disk(course)
     yield _nobody_at_work(course)
 
@@ -150,6 +151,17 @@ def _gradebook(course: Path) -> tuple[bool, str]:
             return True, f"gradebook: {len(book.students)} students, {len(book.assignments)} assignments"
     except Exception as error:
         return False, f"gradebook: {type(error).__name__}: {error}"
+
+
+def _upgraded(course: Path) -> Iterator[tuple[bool, str]]:
+    from autograder import upgrade
+    from autograder.course import Course
+    from autograder.errors import AutograderError
+
+    try:
+        yield from upgrade.findings(Course(course))
+    except AutograderError as error:
+        yield False, f"course: {error}"
 
 
 def _disk(course: Path) -> tuple[bool, str]:

@@ -1,14 +1,16 @@
-"""What is finished, so that a run that was ended at any point can go on: results kept with a key of all that made them.
+"""What is finished, so that a run that was ended at any point can go on: results kept with a key of what was handed in.
 
 A submission is finished when its record lies in .autograder/results/ASSIGNMENT/STUDENT.json. It is written last, after the
 graded notebook and the gradebook; whatever a crash leaves before that is done again, with the same outcome. The record's
-"journal" holds the key, and a digest of the graded notebook that belongs to it.
+"journal" holds the key, the rules that it was graded by, and a digest of the graded notebook that belongs to it. Who is
+finished stays so when the rules change: another version of the course is no reason to give other grades unasked.
 """
 
 from __future__ import annotations
 
 import datetime
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
@@ -18,9 +20,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from autograder.errors import CourseError
-from autograder.reference import Reference
+from autograder.room import Room
 
-FORMAT = 1
+FORMAT = 2
 # With the room's fingerprint, which covers what runs an answer and what reads its evidence, all that a verdict depends on.
 JUDGING = (
     "confine.py",
@@ -31,24 +33,56 @@ JUDGING = (
     "verdict.py",
     "warm.py",
 )
+# The rules that decide, and what is said where one of them has changed. Others are noted for the reader.
+CHANGED = {
+    "exercises": "the assignment's files",
+    "fingerprint": "what runs answers and reads their evidence",
+    "grader": "what judges the evidence",
+    "torch": "PyTorch",
+    "python": "Python",
+    "secret": "the course's secret",
+}
 
 
-def key(reference: Reference, submitted: list[dict] | str, timestamp: str, boxed: bool) -> str:
-    """A digest that changes with anything that a grade depends on: the submission's cells (or why they cannot be read) and its
-    time, the room with its checks, the secret, the versions of PyTorch, Python and this grader."""
-    code = hashlib.sha256()
-    for name in JUDGING:
-        code.update(Path(__file__).with_name(name).read_bytes())
-    parts = [
-        *(FORMAT, reference.room.name, reference.room.fingerprint, code.hexdigest(), platform.python_version()),
-        *(hashlib.sha256(b"journal" + reference.secret).hexdigest(), boxed, timestamp, submitted),
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+def submission_key(submitted: list[dict] | str, timestamp: str, boxed: bool) -> str:
+    """A digest of what was handed in, the cells (or why they cannot be read) and the time, and of whether it was isolated."""
+    return _digest(json.dumps([FORMAT, boxed, timestamp, submitted], sort_keys=True).encode())
 
 
-def entry(made_with: str, notebook: bytes) -> dict:
+def rules(room: Room, secret: bytes) -> dict[str, str]:
+    """All that a verdict depends on beside the submission, in parts that can be named (CHANGED), with the version of the
+    installation."""
+    import torch
+
+    code = [Path(__file__).with_name(name).read_bytes() for name in JUDGING]
+    return {
+        "amp-course": importlib.metadata.version("amp-course"),
+        "exercises": _digest(*(part for name, data in files(room.path).items() for part in (name.encode(), data))),
+        "fingerprint": room.fingerprint[:32],
+        "grader": _digest(*code),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "secret": _digest(b"journal", secret),
+    }
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The files of a room that its checks are made of, by their place in it."""
+    found = (path for path in folder.rglob("*") if path.suffix in (".py", ".ipynb") and path.is_file())
+    named = {path.relative_to(folder).as_posix(): path for path in found if ".ipynb_checkpoints" not in path.parts}
+    return {name: named[name].read_bytes() for name in sorted(named)}
+
+
+def _digest(*parts: bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:32]
+
+
+def entry(submitted: str, by: dict[str, str], notebook: bytes) -> dict:
     """What a record's "journal" says."""
-    return {"key": made_with, "notebook": hashlib.sha256(notebook).hexdigest()}
+    return {"submission": submitted, "rules": by, "notebook": hashlib.sha256(notebook).hexdigest()}
 
 
 def read(path: Path) -> dict | None:
@@ -60,15 +94,30 @@ def read(path: Path) -> dict | None:
     return record if isinstance(record, dict) and "exercises" in record else None
 
 
-def is_finished(record: dict | None, made_with: str, notebook: Path) -> bool:
-    """Whether a record was made with this key and its graded notebook is still there as it was written."""
+def is_finished(record: dict | None, submitted: str, notebook: Path) -> bool:
+    """Whether a record is of this submission and its graded notebook is still there as it was written, whatever the rules."""
     known = (record or {}).get("journal") or {}
-    if known.get("key") != made_with:
+    if known.get("submission") != submitted:
         return False
     try:
         return hashlib.sha256(notebook.read_bytes()).hexdigest() == known.get("notebook")
     except OSError:
         return False
+
+
+def changed(record: dict, today: dict[str, str]) -> list[str]:
+    """In words, by which other rules than today's a record was made; empty where they are the same."""
+    then = (record.get("journal") or {}).get("rules")
+    if not isinstance(then, dict):
+        return ["an unknown version of the grader"]
+    different = [name for name in CHANGED if then.get(name) != today[name]]
+    if {"exercises", "torch"} & {*different}:
+        different = [name for name in different if name != "fingerprint"]  # which is made from these, too
+    return [_in_words(name, str(then.get(name)), today[name]) for name in different]
+
+
+def _in_words(name: str, then: str, now: str) -> str:
+    return f"{CHANGED[name]} ({then}, now {now})" if name in ("torch", "python") else CHANGED[name]
 
 
 @contextmanager
@@ -96,6 +145,19 @@ def lock(path: Path, doing: str) -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
+
+
+@contextmanager
+def moment(path: Path, *, writing: bool) -> Iterator[None]:
+    """Keep notebook, gradebook and record of a submission together: who saves one (`writing`) and who copies all take turns.
+
+    It is held for one save, or for one copy, and waited for.
+    """
+    import fcntl
+
+    with open(path, "a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
+        yield
 
 
 def clear(*folders: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from nbformat import v4
@@ -41,10 +42,12 @@ class Submitted:
 
 @dataclass
 class Outcome:
-    """A run: the records by student, who was finished before, and whom it could not grade or save, with the reason."""
+    """A run: the records by student, who was finished before, who of them by which other rules, and whom it could not grade
+    or save, with the reason."""
 
     records: dict[str, dict] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
+    otherwise: dict[str, list[str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -115,6 +118,10 @@ class Session:
     def assignment(self) -> str:
         return self.reference.room.name
 
+    @cached_property
+    def rules(self) -> dict[str, str]:
+        return journal.rules(self.reference.room, self.reference.secret)
+
     def run(self, students: list[str], pool: Pool) -> Outcome:
         """Grade and save. CourseError where the gradebook cannot be written at all; what is saved by then is kept."""
         under_way: dict[str, tuple[str, Submitted]] = {}
@@ -143,13 +150,15 @@ class Session:
             except WorkerError as error:
                 self._fail(student, str(error))
                 continue
-            made_with = journal.key(self.reference, submitted.cells, submitted.timestamp, self.boxed)
+            made_with = journal.submission_key(submitted.cells, submitted.timestamp, self.boxed)
             record = journal.read(self.course.result_path(self.assignment, student))
             if (
                 not self.force
                 and journal.is_finished(record, made_with, self._graded(student))
                 and _is_booked(record, scores.get(student, {}))
             ):
+                if different := journal.changed(record, self.rules):
+                    self.outcome.otherwise[student] = different
                 del record["journal"]
                 self.outcome.records[student] = record
                 self.outcome.kept.append(student)
@@ -168,7 +177,8 @@ class Session:
         record = grade.to_json({"student": student})
         self.outcome.records[student] = record
         try:
-            self._write(student, grade, record, submitted, made_with)
+            with self.course.moment(writing=True):
+                self._write(student, grade, record, submitted, made_with)
         except AutograderError:  # of the gradebook: then nobody's grade can be saved, and the run ends
             raise
         except Exception as error:  # a full disk, a student id that no database takes: the others are not to suffer
@@ -188,7 +198,7 @@ class Session:
                 path.with_name("timestamp.txt").unlink()
         write_atomically(path, notebook, 0o644)
         self.book.save(student, grade.notebook, submitted.at)
-        finished = {**record, "journal": journal.entry(made_with, notebook)}
+        finished = {**record, "journal": journal.entry(made_with, self.rules, notebook)}
         self.course.save_record(student, finished)
 
     def _fail(self, student: str, why: str) -> None:

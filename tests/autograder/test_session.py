@@ -75,7 +75,7 @@ def test_what_is_written_is_what_nbgraders_own_preprocessors_write(small_class, 
 
 @pytest.mark.parametrize(
     "change",
-    ["the answer", "the time", "the checks", "the graded notebook", "the gradebook", "the record", "forced"],
+    ["the answer", "the time", "the graded notebook", "the gradebook", "the record", "forced"],
 )
 def test_who_has_something_new_is_run_again_and_nobody_else(
     small_class, grade_here, small_scores, in_gradebook, change
@@ -89,10 +89,6 @@ def test_who_has_something_new_is_run_again_and_nobody_else(
         path.write_text(path.read_text().replace("x * x", "x * 2"))
     elif change == "the time":
         (small_class / "submitted" / "bob" / A / "timestamp.txt").write_text("2026-01-11 10:00:00 UTC")
-    elif change == "the checks":
-        checks = small_class / "exercises" / A / "checks.py"
-        checks.write_text(checks.read_text() + "\n# edited\n")
-        again = everybody
     elif change == "the graded notebook":
         (small_class / "autograded" / "bob" / A / f"{A}.ipynb").unlink()
     elif change == "the gradebook":
