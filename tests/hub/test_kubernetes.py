@@ -6,6 +6,7 @@ files/hub/jupyterhub_config.py), and KubeSpawner itself makes the pods.
 
 import asyncio
 import copy
+import hashlib
 import json
 import os
 import re
@@ -573,3 +574,317 @@ def test_the_roster_says_who_is_who():
 def test_a_roster_that_gives_somebody_too_much_is_refused(students, instructors, said):
     with pytest.raises(CourseError, match=said):
         kubernetes.people("amp", students, instructors)
+
+
+# The grader, the volumes, the quota
+
+
+@pytest.fixture(scope="module")
+def grader(manifests) -> dict:
+    return manifests["Deployment", "grader-amp"]["spec"]["template"]["spec"]
+
+
+def test_the_manifests_are_all_there(manifests):
+    assert set(manifests) == {
+        ("PersistentVolumeClaim", "exchange-amp"),
+        ("PersistentVolumeClaim", "course-amp"),
+        ("ResourceQuota", "course-amp"),
+        ("LimitRange", "course-amp"),
+        ("ServiceAccount", "grader-amp"),
+        ("ConfigMap", "grader-amp"),
+        ("Deployment", "grader-amp"),
+        ("Service", "grader-amp"),
+        ("NetworkPolicy", "grader-amp"),
+    }
+
+
+def misfits(data, kind: str, path: str = "") -> list[str]:
+    """What the Kubernetes API has no place for, or another type: by the models of its Python client."""
+    from kubernetes_asyncio.client import models
+
+    if listed := re.fullmatch(r"list\[(.+)\]", kind):
+        if not isinstance(data, list):
+            return [f"{path}: not a list"]
+        return [each for index, one in enumerate(data) for each in misfits(one, listed[1], f"{path}[{index}]")]
+    if mapped := re.fullmatch(r"dict\(str, (.+)\)|dict\[str, (.+)\]", kind):
+        if not isinstance(data, dict):
+            return [f"{path}: not a map"]
+        return [each for key, one in data.items() for each in misfits(one, mapped[1] or mapped[2], f"{path}.{key}")]
+    plain = {"str": str, "int": int, "bool": bool, "object": (str, int)}
+    if kind in plain:
+        fits = isinstance(data, plain[kind]) and (kind != "int" or not isinstance(data, bool))
+        return [] if fits else [f"{path}: {data!r} is no {kind}"]
+    model = getattr(models, kind)
+    fields = {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
+    return [f"{path}.{key}" for key in data if key not in fields] + [
+        each for key, one in data.items() if key in fields for each in misfits(one, fields[key], f"{path}.{key}")
+    ]
+
+
+def test_the_manifests_are_what_the_kubernetes_api_knows(manifests):
+    for (kind, name), document in manifests.items():
+        assert misfits(document, f"V1{kind}", f"{kind}/{name}") == []
+    broken = copy.deepcopy(manifests["Deployment", "grader-amp"])
+    broken["spec"]["template"]["spec"]["hostUser"] = False
+    broken["spec"]["replicas"] = "1"
+    assert misfits(broken, "V1Deployment") == [".spec.replicas: '1' is no int", ".spec.template.spec.hostUser"]
+
+
+@pytest.mark.skipif(shutil.which("kubeconform") is None, reason="requires kubeconform")
+@pytest.mark.parametrize("name", kubernetes.FILLED[1:])
+def test_kubeconform_finds_nothing(name):
+    done = subprocess.run(["kubeconform", "-strict", "-"], input=filled(name), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_grader_is_nobody_on_the_cluster_and_on_the_node(manifests, grader):
+    assert grader["serviceAccountName"] == "grader-amp"
+    assert grader["automountServiceAccountToken"] is False
+    assert manifests["ServiceAccount", "grader-amp"]["automountServiceAccountToken"] is False
+    assert grader["hostUsers"] is False
+    assert grader["securityContext"]["runAsNonRoot"] is True
+    for container in [*grader["containers"], *grader["initContainers"]]:
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_what_the_sandbox_needs_is_given_to_the_grader_alone_and_only_with_a_user_namespace(grader, pods):
+    context = server({"spec": grader})["securityContext"]
+    assert context["procMount"] == "Unmasked"
+    assert context["seccompProfile"] == context["appArmorProfile"] == {"type": "Unconfined"}
+    assert grader["hostUsers"] is False
+    assert not any(word in json.dumps(pods) for word in ("Unmasked", "Unconfined", "hostUsers"))
+
+
+def test_the_graders_token_comes_from_its_secret_and_is_the_hubs(grader):
+    (token,) = [each for each in server({"spec": grader})["env"] if "TOKEN" in each["name"]]
+    reference = token["valueFrom"]["secretKeyRef"]
+    hub, secret = kubernetes.tokens("amp", "0123")
+    assert reference["name"] == secret["metadata"]["name"]
+    assert secret["stringData"][reference["key"]] == hub["hub"]["services"]["amp"]["apiToken"] == "0123"
+    assert misfits(secret, "V1Secret") == []
+
+
+def test_the_gradebook_is_one_pods_and_the_exchange_everybodys(manifests):
+    modes = {
+        name: manifests["PersistentVolumeClaim", name]["spec"]["accessModes"] for name in ("course-amp", "exchange-amp")
+    }
+    assert modes == {"course-amp": ["ReadWriteOnce"], "exchange-amp": ["ReadWriteMany"]}
+    assert manifests["Deployment", "grader-amp"]["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_the_grader_is_reached_through_the_proxy_and_reaches_the_hub_alone(manifests, values):
+    policy = manifests["NetworkPolicy", "grader-amp"]["spec"]
+    labels = manifests["Deployment", "grader-amp"]["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels.items()
+    assert manifests["Service", "grader-amp"]["spec"]["selector"].items() <= labels.items()
+    (ingress,) = policy["ingress"]
+    assert [each["podSelector"]["matchLabels"]["component"] for each in ingress["from"]] == ["proxy", "hub"]
+    hub, dns = policy["egress"]
+    assert hub == {"ports": [{"port": 8081}], "to": [{"podSelector": {"matchLabels": {"component": "hub"}}}]}
+    assert {each["port"] for each in dns["ports"]} == {53}
+    assert labels["hub.jupyter.org/network-access-hub"] == "true"
+    url = values["hub"]["services"]["amp"]["url"]
+    (port,) = manifests["Service", "grader-amp"]["spec"]["ports"]
+    assert url == f"http://grader-amp:{port['port']}"
+
+
+def test_the_quota_counts_the_gpus_that_the_profiles_ask_for(manifests, pods):
+    hard = manifests["ResourceQuota", "course-amp"]["spec"]["hard"]
+    asked = {
+        name for pod in pods.values() for name in server(pod)["resources"]["limits"] if name.startswith("nvidia.com/")
+    }
+    assert {f"requests.{name}" for name in asked} == {name for name in hard if "nvidia.com/" in name}
+    assert len(asked) == 2
+
+
+def test_a_pod_that_names_no_memory_gets_a_default_since_the_quota_would_refuse_it(manifests):
+    hard = manifests["ResourceQuota", "course-amp"]["spec"]["hard"]
+    (container, _) = manifests["LimitRange", "course-amp"]["spec"]["limits"]
+    demanded = {name.partition(".") for name in hard if re.fullmatch(r"(requests|limits)\.(cpu|memory)", name)}
+    assert len(demanded) == 3
+    for kind, _, resource in demanded:
+        assert resource in container["defaultRequest" if kind == "requests" else "default"]
+
+
+# The files of a course
+
+
+ROSTER = "username,first_name,last_name,email\nada,Ada,Lovelace,ada@example.org\nj.doe@example.org,,,\n"
+
+
+@pytest.fixture
+def fill(tmp_path):
+    (tmp_path / "roster.csv").write_text(ROSTER, encoding="utf-8")
+
+    def run(**changed: str) -> int:
+        options = {"course": "amp", "image": "registry.example/amp", "tag": "7", "instructors": "grace", **changed}
+        options.setdefault("roster", str(tmp_path / "roster.csv"))
+        given = [each for name, value in options.items() for each in (f"--{name}", value)]
+        return kubernetes.main(["fill", *given, str(tmp_path / "out")])
+
+    return run
+
+
+def test_the_files_are_filled_in_and_the_token_is_made_once(fill, tmp_path, capsys):
+    assert fill() == 0
+    out = tmp_path / "out"
+    written = capsys.readouterr().out.split()
+    assert sorted(written) == sorted(str(path) for path in out.iterdir())
+    assert len(written) == 7
+    for path in out.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "$" not in text
+        assert list(yaml.safe_load_all(text))
+    secret = out / "secret-values.yaml"
+    assert {path.stat().st_mode & 0o777 for path in (secret, out / "grader-secret.yaml")} == {0o600}
+    token = yaml.safe_load(secret.read_text())["hub"]["services"]["amp"]["apiToken"]
+    assert yaml.safe_load((out / "grader-secret.yaml").read_text())["stringData"] == {"JUPYTERHUB_API_TOKEN": token}
+    assert len(token) == 64
+    assert fill(tag="8") == 0
+    assert token in secret.read_text()
+    assert 'tag: "8"' in (out / "values.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"course": "AMP_1"}, "cannot be the id of a course on Kubernetes"),
+        ({"course": "a" * 41}, "1 to 40"),
+        ({"instructors": ","}, "has no instructor"),
+        ({"instructors": "ada"}, "student and instructor"),
+        ({"roster": "missing.csv"}, "cannot be read"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_written(fill, tmp_path, capsys, changed, said):
+    assert fill(**changed) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("roster", "said"),
+    [
+        ("name\nada\n", "no column `username`"),
+        ("username\nada\nada\n", "'ada'"),
+        ("username\nAda\n", "lower case"),
+        ("username\na/b\n", "'a/b'"),
+        ("username,x\n,1\n", "''"),
+        ("", "no column"),
+    ],
+)
+def test_a_roster_with_names_that_cannot_be_is_refused(fill, tmp_path, capsys, roster, said):
+    (tmp_path / "bad.csv").write_text(roster, encoding="utf-8")
+    assert fill(roster=str(tmp_path / "bad.csv")) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_half_a_token_is_refused(fill, tmp_path, capsys):
+    assert fill() == 0
+    (tmp_path / "out" / "grader-secret.yaml").unlink()
+    assert fill() == 1
+    assert "they hold the same token" in capsys.readouterr().err
+
+
+# The images
+
+
+def context(dockerfile: Path, root: Path) -> list[str]:
+    """The files that `docker build` sees: what the .dockerignore beside the Dockerfile leaves of the checkout."""
+    from fnmatch import fnmatchcase
+
+    rules = [line for line in Path(f"{dockerfile}.dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True)
+    assert tracked.returncode == 0, tracked.stderr
+    # What git does not list is what the ignore file has to keep out by itself.
+    hidden = ["build/x", ".venv/bin/python", "ampkit/__pycache__/x.pyc", "exercises/__pycache__/x.pyc", ".git/config"]
+    seen = []
+    for path in [*tracked.stdout.splitlines(), *hidden]:
+        parts = Path(path).parts
+        prefixes = ["/".join(parts[: length + 1]) for length in range(len(parts))]
+        kept = True
+        for rule in rules:
+            pattern = rule.lstrip("!")
+            within = pattern.startswith("**/") and any(fnmatchcase(part, pattern[3:]) for part in parts)
+            if within or any(
+                fnmatchcase(prefix, pattern) for prefix in prefixes if "/" not in prefix or "/" in pattern
+            ):
+                kept = rule.startswith("!")
+        if kept:
+            seen.append(path)
+    return seen
+
+
+def copied(dockerfile: Path, root: Path) -> set[str]:
+    """The files of the checkout that the COPY lines bring into any stage of the image."""
+    text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
+    sources: list[str] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["ADD"]:
+            pytest.fail(f"{dockerfile.name} has an ADD line, which this test does not follow")
+        if words[:1] == ["COPY"] and not words[1].startswith("--from="):
+            sources += [word.rstrip("/") for word in words[1:-1]]
+    assert sources and not any(set("*?[") & set(source) or source in (".", "") for source in sources)
+    found = {
+        path
+        for path in context(dockerfile, root)
+        for source in sources
+        if path == source or path.startswith(f"{source}/")
+    }
+    for source in sources:
+        assert any(path == source or path.startswith(f"{source}/") for path in found), f"{source} is not in the context"
+    return found
+
+
+def test_a_students_image_has_the_library_and_the_lessons_and_nothing_of_the_solutions(root):
+    files = copied(kubernetes.FILES / "student.Dockerfile", root)
+    tops = {path.partition("/")[0] for path in files if "/" in path}
+    assert tops == {"ampkit", "autograder", "lessons", "hub"}
+    assert {path for path in files if path.startswith("hub/")} == {"hub/kubernetes/image_environment.py"}
+    assert {"ampkit/cli.py", "autograder/student.py", "autograder/hub/kubernetes.py"} <= files
+    assert not [path for path in files if "mistake" in path or "solution" in path or "__pycache__" in path]
+
+    def digest(path: Path) -> str:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    secret = {digest(path) for path in (root / "exercises").rglob("*") if path.is_file() and path.stat().st_size}
+    assert len(secret) > 100
+    assert not secret & {digest(root / path) for path in files}
+
+
+def test_the_exercises_do_not_even_enter_the_build_of_a_students_image(root):
+    seen = context(kubernetes.FILES / "student.Dockerfile", root)
+    assert {path.partition("/")[0] for path in seen if "/" in path} == {"ampkit", "autograder", "lessons", "hub"}
+    assert len(seen) > 50
+
+
+def test_the_graders_image_has_the_exercises_and_no_tests(root):
+    files = copied(kubernetes.FILES / "grader.Dockerfile", root)
+    tops = {path.partition("/")[0] for path in files if "/" in path}
+    assert tops == {"ampkit", "autograder", "lessons", "exercises", "hub"}
+
+
+def test_images_hide_gpus_and_run_as_the_user_whom_nbgrader_takes_for_the_hubs():
+    for name, user in (("student", "jovyan"), ("grader", "grader")):
+        text = (kubernetes.FILES / f"{name}.Dockerfile").read_text(encoding="utf-8")
+        final = text[text.rindex("\nFROM ") :]
+        assert "NVIDIA_VISIBLE_DEVICES=void" in final
+        assert "\nUSER 1000:100\n" in final
+        assert re.search(rf"useradd --uid 1000 --gid 100 .*--create-home {user}\b", final)
+        assert "--owner=1000 --group=100 /srv/exchange" in final
+
+
+def test_the_images_environment_is_the_courses_less_what_only_tests_need(root):
+    script = kubernetes.FILES / "image_environment.py"
+    done = subprocess.run([sys.executable, "-I", script, root], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    made, ours = yaml.safe_load(done.stdout), yaml.safe_load((root / "environment.yml").read_text(encoding="utf-8"))
+    listed = {each for each in ours["dependencies"] if isinstance(each, str)}
+    assert set(made["dependencies"]) - listed == {"jupyterhub-singleuser>=5.2,<6"}
+    dropped = {re.match(r"[\w-]+", each)[0] for each in listed - set(made["dependencies"])}
+    assert dropped == {"pytest", "pytest-xdist", "hypothesis", "ruff", "mypy"} | (
+        dropped - {"dask", "psycopg", "pytorch"}
+    )
+    assert "pytest" in dropped and "nbgrader>=0.9.6,<0.10" in made["dependencies"]
+    assert made["channels"] == ["conda-forge"]
