@@ -6,6 +6,7 @@
     ├── SandboxError           this machine cannot isolate an answer
     ├── WorkerError            a machine that was to run an answer cannot, or was lost; no submission is to blame
     ├── CourseError            a course folder, its configuration or its gradebook is not as needed
+    ├── HubError               a hub's configuration or roster is wrong, or the hub cannot be started here
     └── SubmissionError        a submission cannot be read; carries the status that the student gets
 
 Each message says what happened, what it means and what to do.
@@ -33,6 +34,10 @@ class WorkerError(AutograderError):
 
 
 class CourseError(AutograderError):
+    pass
+
+
+class HubError(AutograderError):
     pass
 
 
