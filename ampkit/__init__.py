@@ -43,6 +43,7 @@ _HOME = {
     "progress": "report",
     "read_reports": "report",
     "recalibrate_batchnorm": "layers",
+    "release_gpu": "gpu",
     "write_reports": "report",
 }
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "progress",
     "read_reports",
     "recalibrate_batchnorm",
+    "release_gpu",
     "write_reports",
 ]
 
@@ -108,6 +110,7 @@ if TYPE_CHECKING:  # a type checker does not run __getattr__, and without it see
         ReportError,
     )
     from ampkit.fake import fake_cuda
+    from ampkit.gpu import release_gpu
     from ampkit.layers import fp32_island, guard_batchnorm, half_except_norms, recalibrate_batchnorm
     from ampkit.ledger import Recipe, Subject, plan
     from ampkit.lowvram import checkpoint_blocks, offload

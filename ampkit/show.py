@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from ampkit import gpu
+
 __all__ = [
     "BLACK",
     "BLUE",
@@ -38,6 +40,7 @@ __all__ = [
     "drawing",
     "loop_diff",
     "machine",
+    "measured_on",
     "picture",
     "power",
     "stored_runs",
@@ -233,11 +236,29 @@ def stored_runs(folder: str | Path = "measured") -> list[dict[str, Any]]:
     return runs
 
 
+def _shared(run: dict[str, Any]) -> str:
+    return ", on a shared GPU and not to be trusted" if run.get("shared") else ""
+
+
+def measured_on(device: str) -> str:
+    """What stands under a time or a size that was just measured: the GPU or CPU, PyTorch, and whether others took part."""
+    if torch.device(device).type == "cuda":
+        where, shared = torch.cuda.get_device_name(device), gpu.sharing(device)
+    else:
+        threads = torch.get_num_threads()
+        where, shared = f"this CPU, {threads} thread{'s' * (threads > 1)}", None
+    words = f"{where}, PyTorch {torch.__version__}."
+    return f"{words} {gpu.not_to_be_trusted(shared)}" if shared else words
+
+
 def machine(folder: str | Path = "measured") -> Shown:
     """One line on what this machine can show: device, PyTorch, what is measured here, what is read from stored runs."""
+    shared = gpu.sharing()  # before CUDA starts here: what is in use now is others'
     if torch.cuda.is_available():
         where = f"{torch.cuda.get_device_name()} (CUDA {torch.version.cuda})"
         here = "FP16 runs on this GPU. Every number below is computed on this machine, while you watch."
+        if shared:
+            here += f" What is measured on a shared GPU is not to be trusted. {shared}"
     else:
         where = f"CPU, {os.cpu_count()} cores, no CUDA GPU"
         here = (
@@ -246,7 +267,9 @@ def machine(folder: str | Path = "measured") -> Shown:
         )
     runs = stored_runs(folder)
     if runs:
-        stamps = "; ".join(f"{r['gpu']}, driver {r['driver']}, PyTorch {r['torch']}, {r['date']}" for r in runs)
+        stamps = "; ".join(
+            f"{r['gpu']}, driver {r['driver']}, PyTorch {r['torch']}, {r['date']}{_shared(r)}" for r in runs
+        )
         stored = f"Stored GPU runs: {stamps}."
     else:
         stored = (

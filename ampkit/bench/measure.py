@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ampkit import data, models
+from ampkit import data, gpu, models
 from ampkit.bench.stamp import quartiles, stamp, stamp_line
 from ampkit.bench.suites import Setting, Suite, Workload
 from ampkit.errors import BenchError, DeviceError
@@ -111,6 +111,7 @@ def run(suite: Suite, say: Callable[[str], None] = lambda words: None) -> dict[s
     Raises DeviceError where the suite's device is not there.
     """
     Precision("fp32").check(suite.device)
+    shared = gpu.sharing(suite.device)
     rows, left_out = [], []
     for workload in suite.workloads:
         possible = []
@@ -122,7 +123,7 @@ def run(suite: Suite, say: Callable[[str], None] = lambda words: None) -> dict[s
                 left_out.append({"model": workload.model, "setting": setting.name, "reason": str(error)})
         rows += _workload(suite, workload, possible, say)
     return {
-        **stamp(),
+        **stamp(shared, suite.device),
         "kind": "bench",
         "suite": suite.name,
         "device": suite.device,

@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ampkit import models
+from ampkit import gpu, models
 from ampkit.bench.stamp import quartiles, stamp, stamp_line
 from ampkit.data import Batches
 from ampkit.errors import BenchError
@@ -150,6 +150,7 @@ def overhead(
         raise BenchError(f"blocks and steps are 1 or more, not {blocks} and {steps}.")
     precision = Precision("fp16-mixed" if device == "cuda" else "bf16-mixed")
     device = precision.check(device)
+    shared = gpu.sharing(device)
     running, missing = {}, []
     for name, (make, package) in CONTESTANTS.items():
         if package is not None and importlib.util.find_spec(package) is None:
@@ -167,7 +168,7 @@ def overhead(
             seconds[name].append(_block(running[name], device, steps) / steps)
     base = statistics.median(seconds["by hand"])
     return {
-        **stamp(),
+        **stamp(shared, device),
         "kind": "overhead",
         "device": device,
         "precision": str(precision),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from ampkit.bench.stamp import stamp_line
+from ampkit.gpu import not_to_be_trusted
 from ampkit.show import BLACK, BLUE, ORANGE, SKY, Shown, picture
 
 __all__ = ["plot"]
@@ -37,8 +39,9 @@ def plot(result: dict[str, Any]) -> Shown:
             line[1].set_title("peak of the allocator, GiB", loc="left", fontsize=10)
         best = max(range(len(rows)), key=lambda i: speeds[i])
         said.append(f"{model} is fastest in {rows[best]['setting']}, {speeds[best]:.2f} times {rows[0]['setting']}")
-    figure.supxlabel(stamp_line(result), fontsize=8, x=0.01, ha="left")
-    return picture(figure, f"{'; '.join(said)}.")
+    figure.supxlabel(textwrap.fill(stamp_line(result), 150), fontsize=8, x=0.01, ha="left")
+    warning = f" {not_to_be_trusted(result['shared'])}" if result.get("shared") else ""
+    return picture(figure, f"{'; '.join(said)}.{warning}")
 
 
 def _bars(axis, names, values, labels, color, whiskers) -> None:

@@ -13,12 +13,16 @@ from typing import Any
 
 import torch
 
+from ampkit import gpu
+
 __all__ = ["quartiles", "stamp", "stamp_line"]
 
 
-def stamp() -> dict[str, Any]:
-    """What a number depends on besides the code: gpu, driver, torch, cuda, cpu, threads, python, date (UTC), commit.
+def stamp(shared: str | None = None, device: str = "cuda") -> dict[str, Any]:
+    """What a number depends on besides the code: gpu, driver, torch, cuda, cpu, threads, python, date (UTC), commit, shared.
 
+    shared: what gpu.sharing said before the measurement, so that a neighbour who has left by now is in the stamp; who is
+    on `device` now is looked for here, where nobody was before. None in the stamp: nobody was seen but this process.
     gpu, driver, capability and gpu_memory_bytes are None without a CUDA GPU; commit is the one that is checked out, with
     "-dirty" where tracked files differ from it, or the installed version outside a checkout.
     """
@@ -36,17 +40,19 @@ def stamp() -> dict[str, Any]:
         "python": platform.python_version(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "commit": _commit(),
+        "shared": shared or gpu.sharing(device),
     }
 
 
 def stamp_line(result: dict[str, Any]) -> str:
-    """The stamp in one line: what goes under every table and plot."""
+    """The stamp in a line: what goes under every table and plot, and with a shared GPU that the numbers mean little."""
     where = (
         f"{result['gpu']}, driver {result['driver']}"
         if result["gpu"]
         else f"{result['cpu']}, {result['threads']} threads"
     )
-    return f"Measured on {where}; PyTorch {result['torch']}; {result['date']}; commit {result['commit']}."
+    line = f"Measured on {where}; PyTorch {result['torch']}; {result['date']}; commit {result['commit']}."
+    return f"{line} {gpu.not_to_be_trusted(result['shared'])}" if result.get("shared") else line
 
 
 def quartiles(values: list[float]) -> list[float]:

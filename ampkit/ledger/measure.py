@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ampkit import lowvram
+from ampkit import gpu, lowvram
 from ampkit.bench.stamp import stamp, stamp_line
 from ampkit.errors import LedgerError
 from ampkit.ledger.planning import Plan
@@ -28,6 +28,7 @@ def measured_run(subject: Subject, plan: Plan) -> dict[str, Any]:
 
     Raises LedgerError if the step does not fit the GPU, DeviceError if the GPU cannot compute in the precision.
     """
+    shared = gpu.sharing()
     predicted = _predicted(plan.ledger.rehearsal)
     measured = measured_step(subject, plan.recipe)
     row = {
@@ -36,7 +37,7 @@ def measured_run(subject: Subject, plan: Plan) -> dict[str, Any]:
         "predicted": predicted,
         "measured": measured,
     }
-    return {"kind": "ledger", **stamp(), "results": [row]}
+    return {"kind": "ledger", **stamp(shared), "results": [row]}
 
 
 def _predicted(rehearsal: Rehearsal) -> dict[str, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ampkit import gpu
 from ampkit.errors import ReportError
 from ampkit.report import StepReport, read_reports
 from ampkit.show import FAINT, INK, PURPLE, RULE, VERMILLION, Live, Shown, drawing, power
@@ -39,19 +40,25 @@ def watch(
     """Passes the reports through, like `progress`, while a dashboard below the cell follows them.
 
     total: steps to come, if known; the charts then leave room for them. every_s: seconds between two drawings; the last
-    step is always drawn, also when the loop ends with an error. Outside of a notebook it draws nothing.
+    step is always drawn, also when the loop ends with an error. Outside of a notebook it draws nothing. On a GPU that
+    others use as well it says so below: samples/s is not to be trusted then.
     """
-    show, seen, drawn_s = _display(), [], -math.inf
+    show, seen, drawn_s, shared = _display(), [], -math.inf, None
     try:
         for report in reports:
             seen.append(report)
             if show is not None and time.monotonic() - drawn_s >= every_s:
-                show(_still(seen, title, total))
+                shared = shared or _shared(report)
+                show(_still(seen, title, total, shared))
                 drawn_s = time.monotonic()
             yield report
     finally:
         if show is not None and seen:
-            show(_still(seen, title, total))
+            show(_still(seen, title, total, shared or _shared(seen[-1])))
+
+
+def _shared(report: StepReport) -> str | None:
+    return gpu.sharing() if report.peak_bytes is not None else None  # that is measured on CUDA only
 
 
 def charts_svg(reports: Sequence[StepReport], title: str = "", total: int | None = None) -> str:
@@ -119,8 +126,9 @@ def _steps(reports: Sequence[StepReport]) -> str:
     return f"{len(reports)} step" + ("" if len(reports) == 1 else "s")
 
 
-def _still(reports: Sequence[StepReport], title: str, total: int | None = None) -> Shown:
-    return drawing(charts_svg(reports, title, total), charts_alt(reports, title))
+def _still(reports: Sequence[StepReport], title: str, total: int | None = None, shared: str | None = None) -> Shown:
+    note = gpu.not_to_be_trusted(shared) if shared else ""
+    return drawing(charts_svg(reports, title, total), charts_alt(reports, title), note)
 
 
 def _display() -> Callable[[Shown], Any] | None:

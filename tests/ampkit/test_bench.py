@@ -169,6 +169,25 @@ def test_on_a_gpu_memory_is_the_allocators_peak_and_the_larger_batch_stays_below
     assert larger["batch_size"] > 16 and larger["peak_allocated_bytes"] < 1.05 * fp32
 
 
+def test_a_shared_gpu_is_in_the_stamp_the_table_and_the_plot(result, monkeypatch):
+    seen = iter(["Another process computes on this GPU: pid 7.", None])  # it left while we measured
+    monkeypatch.setattr("ampkit.gpu.sharing", lambda device="cuda": next(seen))
+    shared = run(replace(SMALL, settings=SMALL.settings[:1], rounds=1))
+    assert shared["shared"] == "Another process computes on this GPU: pid 7."
+    words = "Measured on a shared GPU: not to be trusted. Another process computes on this GPU: pid 7."
+    assert words in table(shared) and words in plot(shared).alt
+    assert words in plot(shared).figure.get_supxlabel().replace("\n", " ")
+    assert "not to be trusted" not in table(result) and "not to be trusted" not in plot(result).alt
+    before = {name: value for name, value in result.items() if name != "shared"}  # stored by an older version
+    assert table(before) == table({**before, "shared": None})
+
+
+def test_who_comes_while_we_measure_is_in_the_stamp_too(monkeypatch):
+    seen = iter([None, "Another process computes on this GPU: pid 7."])
+    monkeypatch.setattr("ampkit.gpu.sharing", lambda device="cuda": next(seen))
+    assert "pid 7" in run(replace(SMALL, settings=SMALL.settings[:1], rounds=1))["shared"]
+
+
 def test_a_stamp_says_none_where_there_is_no_gpu():
     found = stamp()
     assert (found["gpu"] is None) == (not torch.cuda.is_available())

@@ -139,6 +139,17 @@ def test_watch_redraws_one_picture_in_a_notebook(published):
     assert ["4 steps" in data["text/html"] for _, _, data in published] == [False, False, False, True, True]
 
 
+def test_watch_says_below_the_charts_that_the_gpu_is_shared(published, monkeypatch):
+    monkeypatch.setattr("ampkit.gpu.sharing", lambda: "Another process computes on this GPU: pid 7.")
+    on_gpu = [replace(report, peak_bytes=2**20) for report in run(3)]
+    list(watch(on_gpu, every_s=0.0))
+    words = "Measured on a shared GPU: not to be trusted. Another process computes on this GPU: pid 7."
+    assert all(words in data["text/html"] for _, _, data in published)
+    published.clear()
+    list(watch(run(3), every_s=0.0))  # on a CPU it is nobody's business
+    assert published and not any("shared" in data["text/html"] for _, _, data in published)
+
+
 def test_watch_draws_the_last_step_also_when_the_loop_ends_with_an_error(published):
     def broken():
         yield from run(3)
