@@ -5,15 +5,20 @@ files/hub/jupyterhub_config.py), and KubeSpawner itself makes the pods.
 """
 
 import asyncio
+import contextlib
 import copy
 import hashlib
 import json
 import os
 import re
 import shutil
+import socket
 import string
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -391,7 +396,7 @@ def test_a_folder_that_nobodys_server_mounts_is_nobodys(folder):
         kubernetes.username(folder)
 
 
-def test_nbgraders_own_fetch_and_submit_work_on_the_mounts(values, tmp_path):
+def test_a_student_fetches_and_hands_in_through_the_mounts(values, tmp_path):
     student = "j.doe@example.org"
     disk, seen, home = tmp_path / "disk", tmp_path / "srv" / "exchange", tmp_path / "home"
     for mount in mounts(server(pod_of(values, "cpu", student))).values():
@@ -405,22 +410,21 @@ def test_nbgraders_own_fetch_and_submit_work_on_the_mounts(values, tmp_path):
     home.mkdir()
     config = values["singleuser"]["extraFiles"]["nbgrader"]["stringData"].replace("/srv/exchange", str(seen))
     config += f"\nc.Exchange.cache = {str(tmp_path / 'cache')!r}\nc.CourseDirectory.root = {str(home)!r}\n"
+    # Whose courses somebody takes is asked of the hub, and there is none.
+    config += "c.Authenticator.plugin_class = 'nbgrader.auth.base.NoAuthPlugin'\n"
     home.joinpath("nbgrader_config.py").write_text(config, encoding="utf-8")
     env = {**os.environ, "JUPYTERHUB_USER": student, "JUPYTER_CONFIG_PATH": "", "HOME": str(home)}
-    # The image's user is jovyan, and for that name alone nbgrader takes the hub's variable for who somebody is. Whose courses
-    # somebody takes is asked of the hub, and there is none.
-    line = (
-        "import sys, nbgrader.utils; nbgrader.utils.get_osusername = lambda: 'jovyan'; "
-        "from nbgrader.apps.nbgraderapp import main; sys.exit(main())"
+    script = (
+        "from nbgrader.apps.nbgraderapp import NbGraderApp\n"
+        "for command in ('fetch_assignment', 'submit'):\n"
+        "    NbGraderApp.clear_instance()\n"
+        "    NbGraderApp.launch_instance([command, '01_range'])\n"
     )
-    for command in ("fetch_assignment", "submit"):
-        arguments = [command, "01_range", "--Authenticator.plugin_class=nbgrader.auth.base.NoAuthPlugin"]
-        done = subprocess.run(
-            [sys.executable, "-c", line, *arguments], cwd=home, env=env, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-    (submission,) = (disk / "amp" / "inbound" / "j-2edoe-40example-2eorg").iterdir()
-    assert submission.name.startswith(f"{student}+01_range+")
+    done = subprocess.run([sys.executable, "-c", script], cwd=home, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (disk / "amp" / "inbound").iterdir()
+    assert kubernetes.username(folder.name) == student
+    (submission,) = folder.iterdir()
     assert (submission / "01_range.ipynb").is_file()
 
 
@@ -442,9 +446,11 @@ def test_students_have_neither_formgrader_nor_the_list_of_courses(values):
     extensions = json.loads(shipped.read_text(encoding="utf-8"))["ServerApp"]["jpserver_extensions"]
     files = values["singleuser"]["extraFiles"]
     on = {**extensions, **files["server"]["data"]["ServerApp"]["jpserver_extensions"]}
-    assert set(on) == set(extensions)
-    names = {name.rpartition(".")[2] for name, enabled in on.items() if enabled}
-    assert names == {"assignment_list", "validate_assignment"}
+    assert set(on) == {*extensions, "autograder.hub.assignment_list"}
+    assert {name for name, enabled in on.items() if enabled} == {
+        "autograder.hub.assignment_list",
+        "nbgrader.server_extensions.validate_assignment",
+    }
     plugins = "".join(
         path.read_text(encoding="utf-8")
         for path in (prefix / "share/jupyter/labextensions/@jupyter/nbgrader/static").glob("*.js")
@@ -467,6 +473,7 @@ def test_due_dates_are_read_and_written_in_one_time_zone(values, manifests):
     ]
     for text in texts:
         c = loaded(text)
+        assert c.HubExchange.submission_bytes == 20_000_000
         assert c.Exchange.timezone == c.NbGraderAPI.timezone == "Europe/Zurich"
         assert (c.CourseDirectory.course_id, c.Exchange.root) == ("amp", "/srv/exchange")
 
@@ -888,3 +895,151 @@ def test_the_images_environment_is_the_courses_less_what_only_tests_need(root):
     )
     assert "pytest" in dropped and "nbgrader>=0.9.6,<0.10" in made["dependencies"]
     assert made["channels"] == ["conda-forge"]
+
+
+# The grader beside a real hub
+
+
+HUB = '''
+import json
+from jupyterhub.proxy import Proxy
+
+class NoProxy(Proxy):
+    """The hub wants a proxy; its API and the grader are asked directly here."""
+
+    should_start = False
+
+    async def add_route(self, routespec, target, data): pass
+    async def delete_route(self, routespec): pass
+    async def get_all_routes(self): return {}
+    async def get_route(self, routespec): return None
+
+values, people, tokens, port, public_port, url = json.loads(%r)
+c.JupyterHub.proxy_class = NoProxy
+c.JupyterHub.bind_url = f"http://127.0.0.1:{public_port}"
+c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{port}"
+c.JupyterHub.db_url = "sqlite://"
+c.JupyterHub.authenticator_class = "null"
+c.JupyterHub.load_groups = people["hub"]["config"]["JupyterHub"]["load_groups"]
+c.Authenticator.allowed_users = set(people["hub"]["config"]["Authenticator"]["allowed_users"])
+c.JupyterHub.load_roles = [
+    {"name": name, **role} for name, role in values["hub"]["loadRoles"].items()
+] + [{"name": "tests", "services": ["tests"], "scopes": ["admin:users", "tokens"]}]
+c.JupyterHub.services = [
+    {"name": name, **service, "api_token": tokens[name], "url": url} for name, service in values["hub"]["services"].items()
+] + [{"name": "tests", "api_token": tokens["tests"]}]
+'''
+
+
+def ask(url: str, token: str | None = None, data: dict | None = None) -> tuple[int, str]:
+    request = urllib.request.Request(url, data=json.dumps(data).encode() if data is not None else None)
+    if token:
+        request.add_header("Authorization", f"token {token}")
+    try:
+        with urllib.request.build_opener(Stay).open(request, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers.get("Location") or error.read().decode()
+
+
+class Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *arguments):
+        return None
+
+
+def wait_for(url: str, process: subprocess.Popen, log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            ask(url)
+            return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"{url} does not answer:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def beside_a_hub(values, manifests, grader, tmp_path_factory):
+    """A hub with the values' roles, groups and service, and beside it the grader with the Deployment's environment.
+
+    The address of the hub's API, the grader's, a function that makes a person's token, the grader's token, the logs' folder.
+    """
+    folder = tmp_path_factory.mktemp("hub")
+    with contextlib.ExitStack() as stack:
+        ports = []
+        for _ in range(3):
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            ports.append(probe.getsockname()[1])
+    hub_port, public_port, grader_port = ports
+    tokens = {"amp": "a" * 64, "tests": "t" * 64}
+    people = kubernetes.people("amp", ["ada"], ["grace"])
+    hub_url, grader_url = f"http://127.0.0.1:{hub_port}/hub/api", f"http://127.0.0.1:{grader_port}"
+    text = HUB % json.dumps([values, people, tokens, hub_port, public_port, grader_url])
+    (folder / "jupyterhub_config.py").write_text(text, encoding="utf-8")
+    (folder / "jupyter").mkdir()
+    (folder / "amp").mkdir()
+    for name, content in manifests["ConfigMap", "grader-amp"]["data"].items():
+        (folder / "jupyter" / name).write_text(
+            content.replace("/srv/course/amp", str(folder / "amp")), encoding="utf-8"
+        )
+    env = {each["name"]: each.get("value", tokens["amp"]) for each in server({"spec": grader})["env"]}
+    env |= {"JUPYTERHUB_API_URL": hub_url, "JUPYTER_CONFIG_PATH": str(folder / "jupyter"), "HOME": str(folder)}
+    env["JUPYTERHUB_SERVICE_URL"] = env["JUPYTERHUB_SERVICE_URL"].replace("0.0.0.0:8888", f"127.0.0.1:{grader_port}")
+    # An instructor's course has a gradebook by then; formgrader makes it, and calls alembic for it.
+    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    root = ["--allow-root"] if os.getuid() == 0 else []
+    commands = {
+        "hub": ([sys.executable, "-m", "jupyterhub", "-f", "jupyterhub_config.py"], {**os.environ}, f"{hub_url}/"),
+        "grader": (
+            [sys.executable, "-m", "jupyterhub.singleuser", *root],
+            env,
+            f"{grader_url}/services/amp/api",
+        ),
+    }
+    with contextlib.ExitStack() as stack:
+        for name, (command, environ, url) in commands.items():
+            log = folder / f"{name}.log"
+            file = stack.enter_context(log.open("w"))
+            process = subprocess.Popen(command, cwd=folder, env=environ, stdout=file, stderr=file)
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+            wait_for(url, process, log)
+
+        def token(user: str) -> str:
+            status, said = ask(f"{hub_url}/users/{user}/tokens", tokens["tests"], {})
+            assert status == 201, said
+            return json.loads(said)["token"]
+
+        yield hub_url, f"{grader_url}/services/amp", token, tokens["amp"], folder
+
+
+def test_the_manifests_environment_makes_a_grader_that_instructors_can_open(beside_a_hub):
+    _, url, token, _, folder = beside_a_hub
+    grace = token("grace")
+    assert ask(f"{url}/", grace) == (302, "/services/amp/formgrader?")
+    status, said = ask(f"{url}/formgrader/manage_assignments", grace)
+    assert status == 200, (folder / "grader.log").read_text()
+    assert "Manage Assignments" in said
+    assert ask(f"{url}/formgrader/api/students", grace) == (200, "[]")
+    assert (folder / "amp" / "gradebook.db").is_file()
+    assert ask(f"{url}/assignment_list", grace)[0] == 404  # as the ConfigMap has it
+
+
+def test_students_and_strangers_do_not_get_into_the_grader(beside_a_hub):
+    _, url, token, _, _ = beside_a_hub
+    assert ask(f"{url}/formgrader/manage_assignments", token("ada"))[0] == 403
+    status, where = ask(f"{url}/formgrader/manage_assignments")
+    assert status == 302 and "/hub/api/oauth2/authorize?client_id=service-amp" in where
+    assert ask(f"{url}/formgrader/manage_assignments", "nonsense")[0] == 302
+
+
+def test_the_graders_token_sees_the_course_and_no_more(beside_a_hub):
+    hub, _, _, token, _ = beside_a_hub
+    assert json.loads(ask(f"{hub}/groups", token)[1])[0]["name"] == "nbgrader-amp"
+    assert "formgrade-amp" in ask(f"{hub}/users/grader-amp", token)[1]
+    for path in ("users/ada", "users/grace", "services", "proxy", "groups/formgrade-amp", "users/grader-amp/tokens"):
+        assert ask(f"{hub}/{path}", token)[0] in (403, 404), path
+    assert ask(f"{hub}/users", token)[0] == 403
