@@ -27,7 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nbgrader.api import Gradebook
 from nbgrader.exchange.default import (
@@ -91,7 +91,12 @@ def configure(
     """
     if role not in CLASSES:
         raise CourseError(f"{role!r} is no role in the exchange: say 'student' or 'grader'.")
-    ZoneInfo(timezone)
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise CourseError(
+            f"{timezone!r} is no time zone. Such names look like Europe/Berlin, America/New_York, UTC."
+        ) from error
     c.CourseDirectory.course_id = course_id
     c.Exchange.root = str(root)
     c.Exchange.path_includes_course = True

@@ -132,7 +132,7 @@ def take(folder: int, name: str, limits: Limits) -> Taken:
             files = {path: _read(fd, path, state) for path, state in before.items() if stat.S_ISREG(state.st_mode)}
             if _marks(survey(fd, limits)) != _marks(before):
                 raise SubmissionError(CHANGED)
-            newest = max(state.st_ctime for state in [os.fstat(fd), *before.values()])
+            newest = max(state.st_ctime for state in before.values())
     except OSError as error:
         raise SubmissionError(_why(error)) from error
     for needed in ("timestamp.txt", "submission_secret.txt"):
@@ -142,8 +142,8 @@ def take(folder: int, name: str, limits: Limits) -> Taken:
 
 
 def survey(fd: int, limits: Limits) -> dict[str, os.stat_result]:
-    """Everything below an open folder, by path. SubmissionError where something has no business in a submission."""
-    seen: dict[str, os.stat_result] = {}
+    """An open folder ("") and everything below it, by path. SubmissionError where something has no business in it."""
+    seen = {"": os.fstat(fd)}
     _survey(fd, "", 1, limits, seen)
     size = sum(state.st_size for state in seen.values() if stat.S_ISREG(state.st_mode))
     if size > limits.max_bytes:
@@ -159,7 +159,7 @@ def _survey(fd: int, at: str, depth: int, limits: Limits, seen: dict[str, os.sta
                 raise SubmissionError(f"a file's name in it has characters that cannot be shown: {path!a}")
             state = os.stat(entry.name, dir_fd=fd, follow_symlinks=False)
             seen[path] = state
-            if len(seen) > limits.max_files:
+            if len(seen) > limits.max_files + 1:
                 raise SubmissionError(f"it holds more than {limits.max_files} files and folders")
             kind = stat.S_IFMT(state.st_mode)
             if kind == stat.S_IFDIR:
