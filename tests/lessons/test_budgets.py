@@ -20,6 +20,9 @@ from lesson_reading import (
     words,
 )
 
+# What reads a clock or the memory in use; a GPU that is played by threads (ThreadPoolExecutor) has no neighbours.
+MEASURES = re.compile(r"perf_counter|\.seconds\b|max_memory_|mem_get_info|bench\.run\(|\bwatch\(|timeit")
+STAMPED = re.compile(r"show\.measured_on\(|bench\.table\(|bench\.plot\(|\bwatch\(")  # watch says so itself
 CLOSING = ("What changed in the loop", "Symptom, cause, cure", "Exercises", "Sources")
 
 
@@ -130,6 +133,26 @@ def test_a_lesson_closes_with_diff_cures_exercises_and_sources(lesson):
     assert "show.loop_diff(" in text
     assert re.search(r"\| *Symptom *\| *Cause *\| *Cure *\|", text)
     assert "section" in text.split("### Sources")[1].lower()
+
+
+def test_a_lesson_ends_with_a_cell_that_frees_the_gpu_and_says_so(lesson):
+    last = lesson.cells[-1]
+    assert last.cell_type == "code" and last.source.endswith("print(release_gpu())")
+    assert sum("release_gpu(" in cell.source for cell in lesson.code) == 1
+
+
+def test_every_cell_that_measures_says_whether_others_share_the_gpu(lesson, report):
+    measuring = [
+        cell for cell in lesson.code if MEASURES.search(cell.source) and "ThreadPoolExecutor" not in cell.source
+    ]
+    silent = [cell.id for cell in measuring if not STAMPED.search(cell.source)]
+    report(f"{lesson.name}: {len(measuring)} cells measure a time or a size: {', '.join(c.id for c in measuring)}")
+    assert not silent, f"say where it was measured, with show.measured_on or bench.table: {silent}"
+
+
+def test_the_lessons_measure_something():
+    ids = {cell.id for path in LESSONS for cell in read(path).code if MEASURES.search(cell.source)}
+    assert {"speed-run", "protocol-run", "bytes-run", "bench-run"} <= ids
 
 
 def test_the_page_of_claims_is_built_from_the_lessons(report):
