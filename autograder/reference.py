@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import sandbox
+from autograder.atomic import write_atomically
 from autograder.errors import RoomError
 from autograder.probes import seeds
 from autograder.room import Room
@@ -197,28 +196,3 @@ def _expected(room: Room, name: str, raw: dict[str, dict]) -> list[dict]:
                 f"{error_in_words(record['error'])}"
             )
     return expected
-
-
-def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file so that a reader, or a crash, sees the old one or the new one and nothing between.
-
-    When this returns, the new one also outlives a power cut. OSError (a full disk, say) leaves the old one.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    if sys.platform != "win32":  # which has no way to sync a folder, and does it by itself
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)

@@ -43,11 +43,11 @@ from nbgrader.exchange.default import (
 from nbgrader.utils import get_username, notebook_hash
 from traitlets import Integer
 
+from autograder.atomic import write_atomically
 from autograder.errors import CourseError, SubmissionError
 from autograder.hub import inbound
 from autograder.hub.inbound import Limits, Submission, megabytes
 from autograder.hub.kubernetes import folder, username
-from autograder.reference import write_atomically
 
 DUE = ".due.json"  # in outbound/: when each assignment is due; in a student's feedback/: extensions
 CLASSES = {

@@ -1,0 +1,363 @@
+"""formgrader in a grader service: a real Jupyter server, whose work is done in processes of their own."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbgrader", reason="requires nbgrader")
+pytest.importorskip("jupyter_server", reason="requires Jupyter Server")
+
+from autograder.hub import exchange
+
+
+def _of_the_grader():
+    """The grader's own test fixtures: a course with an assignment that is graded in a moment."""
+    path = Path(__file__).resolve().parents[1] / "autograder" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("tests_of_the_grader", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+grader = _of_the_grader()
+boxed, tiny_rooms, tiny_course, handed_in = grader.boxed, grader.tiny_rooms, grader.tiny_course, grader.handed_in
+
+pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
+TINY, TOKEN = "tiny", "secret"
+# An exporter that says who it is and waits to be let on, then grades as ours does.
+SLOW = """
+import os, time
+from pathlib import Path
+from autograder.nbgrader_seam import GradedNotebook
+
+class Slow(GradedNotebook):
+    def from_filename(self, filename, resources=None, **more):
+        place = Path(os.environ["SLOW"])
+        if self.parent._sanitizing and (place / "wait").exists():
+            (place / f"at-work-{os.getpid()}").touch()
+            while (place / "wait").exists():
+                time.sleep(0.02)
+        return super().from_filename(filename, resources=resources, **more)
+"""
+CONFIG = """
+from autograder.hub.exchange import configure
+configure(c, role="grader", root={root!r}, course_id="amp", timezone="Europe/Berlin")
+c.Autograde.exporter_class = "slow_exporter.Slow"
+c.HubFormgrader.roster = "/srv/amp/roster.csv"
+"""
+
+
+class Server:
+    """A Jupyter server on loopback with one extension in nbgrader's place, asked as a browser would."""
+
+    def __init__(self, folder: Path, cwd: Path, extension: str, **environment: str) -> None:
+        self.log = folder / "server.log"
+        config = folder / "jupyter"
+        config.mkdir()
+        stock = "nbgrader.server_extensions." + extension.rpartition(".")[2]
+        enabled = {stock: False, extension: True, "jupyterlab": False, "notebook": False, "nbgrader": False}
+        server = {"jpserver_extensions": enabled, "allow_root": True, "open_browser": False, "port_retries": 0}
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        server |= {"port": port, "ip": "127.0.0.1", "root_dir": str(cwd), "base_url": "/services/amp/"}
+        (config / "jupyter_server_config.json").write_text(
+            json.dumps({"ServerApp": server, "IdentityProvider": {"token": TOKEN}})
+        )
+        self.url = f"http://127.0.0.1:{port}/services/amp"
+        self.cookies = CookieJar()
+        self.browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.cookies))
+        environment = {
+            **os.environ,
+            "JUPYTER_CONFIG_DIR": str(config),
+            "JUPYTER_NO_CONFIG": "",
+            "HOME": str(folder),
+            "PYTHONPATH": os.pathsep.join([str(folder), *sys.path[:0]]),
+            **environment,
+        }
+        environment.pop("JUPYTER_NO_CONFIG")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "jupyter_server"], cwd=cwd, env=environment, stdout=log, stderr=log
+            )
+        until(lambda: self.answers(), f"the server to start: {self.log}")
+
+    def answers(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        with contextlib.suppress(OSError):
+            return self.get("/api/status")[0] == 200
+        return False
+
+    def ask(
+        self, method: str, path: str, body: dict | None = None, timeout: float = 60, xsrf: bool = True
+    ) -> tuple[int, str]:
+        """Status and body of an answer."""
+        request = urllib.request.Request(self.url + path, method=method, headers={"Authorization": f"token {TOKEN}"})
+        if xsrf and (cookie := next((one for one in self.cookies if one.name == "_xsrf"), None)):
+            request.add_header("X-XSRFToken", cookie.value)
+        if body is not None:
+            request.data = json.dumps(body).encode()
+        try:
+            with self.browser.open(request, timeout=timeout) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def get(self, path: str, **more) -> tuple[int, str]:
+        return self.ask("GET", path, **more)
+
+    def press(self, path: str) -> dict:
+        """What a button of formgrader is answered."""
+        status, body = self.ask("POST", "/formgrader/api" + path)
+        assert status == 200, (path, status, body[-2000:], self.log.read_text()[-3000:])
+        return json.loads(body)
+
+    def close(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def until(true, what: str, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def graded_from(tmp_path_factory, tiny_course):
+    """A course that two students have handed in to through the exchange, and its grader service."""
+    folder = tmp_path_factory.mktemp("service")
+    root = folder / "course"
+    shutil.copytree(tiny_course, root)
+    exchange.prepare(folder / "exchange", "amp", ["ada", "bob"])
+    with open(root / "nbgrader_config.py", "a") as config:
+        config.write(CONFIG.format(root=str(folder / "exchange")))
+    (folder / "slow_exporter.py").write_text(SLOW)
+    server = Server(folder, root, "autograder.hub.formgrader", SLOW=str(folder))
+    yield server, root, folder
+    server.close()
+
+
+@pytest.fixture
+def server(graded_from) -> Server:
+    return graded_from[0]
+
+
+@pytest.fixture
+def root(graded_from) -> Path:
+    return graded_from[1]
+
+
+@pytest.fixture
+def place(graded_from) -> Path:
+    return graded_from[2]
+
+
+@pytest.fixture
+def held(place):
+    """Whoever autogrades waits until this is left; at_work() tells the processes that do."""
+
+    class Held:
+        def at_work(self) -> list[int]:
+            return [int(path.name.rpartition("-")[2]) for path in place.glob("at-work-*")]
+
+        def go(self) -> None:
+            (place / "wait").unlink(missing_ok=True)
+
+    for left in place.glob("at-work-*"):
+        left.unlink()
+    (place / "wait").touch()
+    yield Held()
+    Held().go()
+
+
+def hand_in(place: Path, student: str, source: Path) -> None:
+    at = "2026-01-10 10:00:00.000000 UTC"
+    folder = place / "exchange" / "amp" / "inbound" / student / f"{student}+{TINY}+{at}+x"
+    shutil.copytree(source, folder)
+    (folder / "timestamp.txt").write_text(at)
+    (folder / "submission_secret.txt").write_text("secret of " + student)
+
+
+def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_in):
+    said = server.press(f"/assignment/{TINY}/assign")
+    assert said["success"] and "Converting notebook" in said["log"]
+    assert server.press(f"/assignment/{TINY}/release")["success"]
+    assert (place / "exchange/amp/outbound" / TINY / f"{TINY}.ipynb").is_file()
+    said = server.press(f"/assignment/{TINY}/release")
+    assert not said["success"] and "is released already" in said["log"] and "error" not in said
+    assert server.press(f"/assignment/{TINY}/unrelease")["success"]
+    assert not (place / "exchange/amp/outbound" / TINY).exists()
+    assert server.press(f"/assignment/{TINY}/release")["success"]
+    for student in ("ada", "bob"):
+        notebook = handed_in(root, student, grader.SOLUTIONS if student == "ada" else {})
+        hand_in(place, student, notebook.parent)
+        shutil.rmtree(root / "submitted" / student)
+    (place / "exchange/amp/inbound/bob/nonsense").mkdir()
+    said = server.press(f"/assignment/{TINY}/collect")
+    assert said["success"] and f"Collecting submission: ada {TINY}" in said["log"]
+    assert "bob: the name 'nonsense' is not one that submitting makes" in said["log"]
+    for student in ("ada", "bob"):
+        said = server.press(f"/submission/{TINY}/{student}/autograde")
+        assert said["success"], said
+    submissions = {one["student"]: one for one in json.loads(server.get(f"/formgrader/api/submissions/{TINY}")[1])}
+    assert (submissions["ada"]["score"], submissions["bob"]["score"]) == (4.0, 0.0)
+    assert submissions["ada"]["autograded"]
+    assert (root / ".autograder/results" / TINY / "ada.json").is_file(), "graded by our exporter, in a box"
+    said = server.press(f"/assignment/{TINY}/ada/generate_feedback")
+    assert said["success"] and "Wrote 2 pages" in said["log"]
+    page = (root / "feedback/ada" / TINY / f"{TINY}.html").read_text()
+    assert "4 of 4 points" in page and "<script" not in page
+    assert server.press(f"/assignment/{TINY}/ada/release_feedback")["success"]
+    released = place / "exchange/amp/feedback"
+    assert len(list((released / "ada").glob("*.html"))) == 1 and not list((released / "bob").glob("*.html"))
+    assert server.press(f"/assignment/{TINY}/release_feedback")["success"]
+    assert len(list((released / "bob").glob("*.html"))) == 1
+
+
+@pytest.fixture
+def submitted(root, handed_in):
+    for student in ("ada", "bob", "cy"):
+        handed_in(root, student, {}, at="2026-01-10 10:00:00 UTC")
+    return root
+
+
+def test_a_server_that_autogrades_answers_meanwhile_and_grades_once(boxed, server, submitted, held):
+    with ThreadPoolExecutor(8) as browser:
+        first = browser.submit(server.press, f"/submission/{TINY}/ada/autograde")
+        until(held.at_work, "autograding to begin")
+        again = browser.submit(server.press, f"/submission/{TINY}/ada/autograde")
+        others = [browser.submit(server.press, f"/submission/{TINY}/{name}/autograde") for name in ("bob", "cy")]
+        for _ in range(5):
+            assert server.get("/formgrader/api/assignments", timeout=5)[0] == 200
+            assert server.get(f"/formgrader/manage_submissions/{TINY}", timeout=5)[0] == 200
+        assert len(held.at_work()) == 1, "one at a time, however many are asked for"
+        assert not any(one.done() for one in (first, again, *others))
+        held.go()
+        assert first.result()["success"] and again.result() == first.result()
+        assert all(one.result()["success"] for one in others)
+    assert len(held.at_work()) == 1, "a second press does not grade a second time"
+
+
+def test_a_process_that_dies_is_told_and_the_next_one_works(boxed, server, submitted, held):
+    with ThreadPoolExecutor(1) as browser:
+        pressed = browser.submit(server.press, f"/submission/{TINY}/ada/autograde")
+        until(held.at_work, "autograding to begin")
+        os.kill(held.at_work()[0], signal.SIGKILL)
+        said = pressed.result()
+    assert not said["success"]
+    assert "ended without an answer (signal SIGKILL)" in said["log"] and "Press the button again" in said["log"]
+    held.go()
+    assert server.press(f"/submission/{TINY}/ada/autograde")["success"]
+
+
+def test_grading_on_the_command_line_meanwhile_is_told(boxed, server, submitted):
+    from autograder.course import Course
+
+    with Course(submitted).alone("autograder grade tiny"):
+        said = server.press(f"/submission/{TINY}/ada/autograde")
+    assert not said["success"] and "Somebody is at work in this course: `autograder grade tiny`" in said["log"]
+
+
+def test_without_our_exporter_nothing_is_graded(server, submitted):
+    config = submitted / "nbgrader_config.py"
+    before = config.read_text()
+    config.write_text(before + '\nc.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"\n')
+    try:
+        said = server.press(f"/submission/{TINY}/ada/autograde")
+    finally:
+        config.write_text(before)
+    assert not said["success"] and "would run in a kernel beside the gradebook" in said["log"]
+
+
+def test_a_button_needs_the_xsrf_token_and_who_is_logged_in(server):
+    for path in (f"/assignment/{TINY}/collect", f"/submission/{TINY}/ada/autograde"):
+        request = urllib.request.Request(server.url + "/formgrader/api" + path, method="POST")
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(request)
+        assert caught.value.code == 403
+
+
+def test_nobody_is_added_past_the_roster(server, root):
+    status, body = server.ask("PUT", "/formgrader/api/student/mallory", {"first_name": "M"})
+    assert status == 403 and "decided by /srv/amp/roster.csv" in json.loads(body)["message"]
+    assert "mallory" not in server.get("/formgrader/api/students")[1]
+    status, page = server.get("/formgrader/manage_students")
+    assert status == 200 and "decided by /srv/amp/roster.csv" in page and "Add new student" not in page
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{root / 'gradebook.db'}", "amp") as book:
+            book.update_or_create_student("zoe")
+    status, body = server.ask("PUT", "/formgrader/api/student/zoe", {"first_name": "Zoe"})
+    assert status == 200 and json.loads(body)["first_name"] == "Zoe"
+
+
+def test_a_link_cannot_make_formgrader_run_what_a_student_handed_in(server, place):
+    """nbgrader's own runs the nbgrader_config.py of any folder that the address names."""
+    trap = place / "exchange" / "amp" / "inbound" / "bob" / "trap"
+    trap.mkdir(exist_ok=True)
+    (trap / "nbgrader_config.py").write_text(f"open({str(place / 'sprung')!r}, 'w')")
+    query = urllib.parse.urlencode({"path": str(trap)})
+    assert server.get(f"/formgrader?{query}")[0] == 403
+    assert server.get("/formgrader")[0] == 200
+    assert not (place / "sprung").exists()
+
+
+def test_links_to_folders_are_below_the_hub(server):
+    status, script = server.get("/formgrader/static/js/utils.js")
+    assert status == 200 and 'base_url + "/lab/tree/" + path' in script
+    assert server.get("/formgrader/static/js/manage_assignments.js")[0] == 200
+
+
+def test_a_due_date_is_meant_in_the_courses_zone_and_students_servers_know_it(server, place):
+    for due, utc in (("2026-07-01T23:59:00", "21:59"), ("2026-12-01T23:59:00", "22:59")):
+        offered = json.loads(server.get(f"/formgrader/api/assignment/{TINY}")[1])["duedate_timezone"]
+        body = {"duedate_notimezone": due, "duedate_timezone": offered}
+        status, answer = server.ask("PUT", f"/formgrader/api/assignment/{TINY}", body)
+        assert status == 200 and json.loads(answer)["duedate_notimezone"] == due
+        published = json.loads((place / "exchange/amp/outbound" / exchange.DUE).read_text())
+        assert published[TINY] == f"{due[:10]}T{utc}:00+00:00"
+    body = {"duedate_notimezone": "2026-07-01T23:59:00", "duedate_timezone": "+0530"}
+    server.ask("PUT", f"/formgrader/api/assignment/{TINY}", body)
+    assert "18:29" in (place / "exchange/amp/outbound" / exchange.DUE).read_text()
+
+
+def test_nothing_outlives_the_server(boxed, tmp_path, submitted, place):
+    wait = tmp_path / "wait"
+    wait.touch()
+    root = tmp_path / "course"
+    shutil.copytree(submitted, root)
+    (tmp_path / "slow_exporter.py").write_text(SLOW)
+    server = Server(tmp_path, root, "autograder.hub.formgrader", SLOW=str(tmp_path))
+    with ThreadPoolExecutor(1) as browser:
+        pressed = browser.submit(server.press, f"/submission/{TINY}/ada/autograde")
+        until(lambda: list(tmp_path.glob("at-work-*")), "autograding to begin")
+        server.process.kill()
+        server.process.wait()
+        with pytest.raises((OSError, urllib.error.URLError)):
+            pressed.result()
+    (at_work,) = tmp_path.glob("at-work-*")
+    until(lambda: not Path("/proc", at_work.name.rpartition("-")[2]).exists(), "the process to end with the server")
