@@ -39,7 +39,7 @@ def test_a_lesson_is_read_run_and_looked_at(at_root, root):
 def test_the_budgets_are_those_that_the_tests_hold(root):
     text = (root / CONTRIBUTING).read_text(encoding="utf-8")
     budgets = (root / "tests/lessons/test_budgets.py").read_text(encoding="utf-8")
-    run = (root / "tests/lessons/test_run.py").read_text(encoding="utf-8")
+    run = (root / "tests/lessons/lesson_record.py").read_text(encoding="utf-8")
     held = {
         r"median at most (\d+) lines": re.search(r"assert middle <= (\d+)", budgets),
         r"none over (\d+) \|": re.search(r"if size > (\d+)\}", budgets),

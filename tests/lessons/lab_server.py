@@ -52,9 +52,9 @@ def serving(root: Path, settings: Path, package: Path) -> Iterator[tuple[str, st
         "IPYTHONDIR": str(settings / "ipython"),
         "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]),
     }
-    # All cells stay in the page, so that a test can look at each of them; no question about news lies over it.
+    # All cells stay in the page, so that a test can look at each of them, and are timed; no question about news lies over it.
     for name, value in (
-        ("notebook-extension/tracker", '{"windowingMode": "none"}'),
+        ("notebook-extension/tracker", '{"windowingMode": "none", "recordTiming": true}'),
         ("apputils-extension/notification", '{"fetchNews": "false", "checkForUpdates": false}'),
     ):
         file = settings / "user" / "@jupyterlab" / f"{name}.jupyterlab-settings"

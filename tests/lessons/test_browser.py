@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
 from lab_server import ARGUMENTS, chromium, serving
 from lesson_reading import FOLDER, LESSONS
+from lesson_record import check_run
 
 SHOTS = FOLDER.parent / "build" / "screenshots"
 pytestmark = [
@@ -23,7 +26,7 @@ def lab(tmp_path_factory):
     root = tmp_path_factory.mktemp("course") / "lessons"
     shutil.copytree(FOLDER, root)
     with serving(root, tmp_path_factory.mktemp("settings"), FOLDER.parent) as (address, token):
-        yield address, token
+        yield address, token, root
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +40,8 @@ def page(lab):
 
 
 def open_and_run(page, lab, name):
-    """Opens the notebook with every cell in the page, runs all cells, waits until the kernel is idle again."""
-    address, token = lab
+    """Opens the notebook with every cell in the page, runs all cells, waits until the kernel is idle; returns it as saved."""
+    address, token, root = lab
     page.goto(f"{address}/lab/tree/{name}?token={token}&reset", wait_until="domcontentloaded")
     page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=120_000)
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=120_000)
@@ -52,11 +55,19 @@ def open_and_run(page, lab, name):
         }""",
         timeout=300_000,
     )
+    before = (root / name).stat().st_mtime_ns
+    page.get_by_role("menuitem", name="File", exact=True).click()
+    page.get_by_role("menuitem", name=re.compile("^Save Notebook(?! As)")).click()
+    for _ in range(200):
+        if (root / name).stat().st_mtime_ns != before and not page.locator(".lm-TabBar-tab.jp-mod-dirty").count():
+            break
+        page.wait_for_timeout(100)
+    return nbformat.read(root / name, as_version=4)
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path):
-    open_and_run(page, lab, path.name)
+def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path, report):
+    check_run(path.stem, open_and_run(page, lab, path.name), report)
     SHOTS.mkdir(parents=True, exist_ok=True)
     assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
     assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
