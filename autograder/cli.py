@@ -433,6 +433,44 @@ def doctor(course: CourseOption = Path(".")) -> None:
     raise typer.Exit(1 if bad else 0)
 
 
+@app.command()
+def hub(
+    demo: Annotated[bool, typer.Option("--demo", help="A whole hub on this machine, gone when you stop it.")] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A real one; hub/course.example.yaml shows the file."),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="Where the demo is kept; by default nowhere.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="The demo's; by default a free one.")
+    ] = None,
+    one: Annotated[
+        bool, typer.Option("--one", help="With --demo: release one assignment, and not the others while it runs.")
+    ] = False,
+    roster_only: Annotated[
+        bool, typer.Option("--roster-only", help="With --config: only take over the roster, and start nothing.")
+    ] = False,
+) -> None:
+    """Run a JupyterHub for the course: students' servers, the exchange, formgrader for the instructors."""
+    if demo == bool(config) or (config and (directory or port or one)) or (demo and roster_only):
+        raise typer.BadParameter(
+            "give --demo (with --dir, --port and --one, if you like) or --config FILE (with --roster-only, if you like)."
+        )
+
+    def say(words: str) -> None:
+        typer.echo(words)
+        sys.stdout.flush()
+
+    with plainly():
+        from autograder.hub import start
+
+        if config:
+            raise typer.Exit(start.main_config(config, say, roster_only=roster_only))
+        raise typer.Exit(start.demo(directory, port, say, only_first=one))
+
+
 def _agreed(yes: bool, question: str) -> bool:
     """Whether to go on. Where nobody can be asked, `--yes` has to say so."""
     if yes:

@@ -21,7 +21,7 @@ import secrets
 import shutil
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -194,8 +194,11 @@ def _generate(course: Course, assignment: str) -> None:
         raise CourseError(f"nbgrader did not release {assignment}: {lines[-1] if lines else 'no message'}")
 
 
-def init(root: Path, course_id: str) -> Course:
-    """Make a course in an empty or new folder, with every assignment of this installation."""
+def init(root: Path, course_id: str, *, source: Collection[str] | None = None) -> Course:
+    """Make a course in an empty or new folder, with every assignment of this installation.
+
+    `source` names those whose source/ is written now, by default all; for the others their release does it.
+    """
     root = Path(root).resolve()
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", course_id):
         raise CourseError(f"{course_id!r} is not a course id: use letters, digits, '_', '-' and '.'")
@@ -212,14 +215,14 @@ def init(root: Path, course_id: str) -> Course:
     for room in rooms:
         Room(room)
     try:
-        return _make(root, course_id, rooms)
+        return _make(root, course_id, rooms, source)
     except BaseException:
         # The folder was empty or not there: half a course helps nobody and would stand in the way of the next try.
         shutil.rmtree(root, ignore_errors=True)
         raise
 
 
-def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
+def _make(root: Path, course_id: str, rooms: list[Path], source: Collection[str] | None) -> Course:
     from autograder import upgrade
 
     (root / ".autograder").mkdir(parents=True)
@@ -235,7 +238,7 @@ def _make(root: Path, course_id: str, rooms: list[Path]) -> Course:
     course = Course(root)
     for folder in ("source", "submitted"):
         course.path(folder, ".", ".").mkdir(parents=True, exist_ok=True)
-    for assignment in course.assignments():
+    for assignment in course.assignments() if source is None else source:
         course.build_source(compute(course.room(assignment), PUBLIC_SECRET, course.evidence))
     upgrade.note(course, [room.name for room in rooms])
     create_gradebook(course)
