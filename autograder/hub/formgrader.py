@@ -87,9 +87,9 @@ class Desk:
             pass  # it has ended already; its status says more
         try:
             said = await process.stdout.read()
+            status = await process.wait()
         finally:
             process.stdin.close()  # which ends it, where this server is being shut down
-        status = await process.wait()
         try:
             return json.loads(said)
         except ValueError:
