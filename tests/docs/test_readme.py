@@ -345,7 +345,9 @@ def test_the_gpu_suite_is_there_and_says_what_it_requires(root, shell):
     import torch
 
     shell.folder = root
-    collected = shell.run("python -m pytest -m gpu", add="--collect-only -q -p no:cacheprovider")
+    collected = shell.run(
+        "python -m pytest -m gpu", add="--collect-only -q -p no:cacheprovider tests/ampkit/test_loops.py"
+    )
     assert "tests/ampkit/test_loops.py::" in collected
     headline = shell.next("ampkit bench --suite headline --json lessons/measured/headline.json")
     if not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""What a lesson that has run must be: without an error, without a traceback on stderr, and in time. Its cells' times are kept."""
+"""What a lesson that has run must be: without an error, without a traceback on stderr, and in time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def check_run(name: str, notebook: nbformat.NotebookNode, report: Callable[[str]
     (BUILD / f"{name}_seconds.json").write_text(json.dumps(took, indent=1), encoding="utf-8")
     nbformat.write(notebook, BUILD / f"{name}.ipynb")
     total = sum(took.values())
-    report(f"{name}: {total:.1f} s in all (aim {WHOLE_S} s); slowest cell {slowest}: {took[slowest]} s (aim {CELL_S} s)")
+    report(
+        f"{name}: {total:.1f} s in all (aim {WHOLE_S} s); slowest cell {slowest}: {took[slowest]} s (aim {CELL_S} s)"
+    )
     assert all("iopub.execute_input" in cell.metadata.get("execution", {}) for cell in code), "not every cell was timed"
     # A busy machine must not fail this test, a lesson that outgrew its limits must: hence twice the contract's times.
     assert total < 2 * WHOLE_S
