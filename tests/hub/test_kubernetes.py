@@ -714,6 +714,67 @@ def test_a_pod_that_names_no_memory_gets_a_default_since_the_quota_would_refuse_
         assert resource in container["defaultRequest" if kind == "requests" else "default"]
 
 
+POD = """
+import ctypes, os, shutil, sys
+
+setpriv = shutil.which("setpriv")
+libc = ctypes.CDLL(None, use_errno=True)
+
+def must(result):
+    if result:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+masked = sys.argv[1] == "masked"
+(here, go), (mapped, ready) = os.pipe(), os.pipe()
+pod = os.fork()
+if not pod:  # hostUsers: false, in a process namespace of its own
+    must(libc.unshare(0x10000000 | 0x00020000 | 0x20000000))
+    os.write(go, b"x")
+    os.read(mapped, 1)
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    container = os.fork()
+    if not container:
+        must(libc.mount(b"proc", b"/proc", b"proc", 0, None))
+        if masked:  # what a container runtime does unless procMount is Unmasked
+            must(libc.mount(b"tmpfs", b"/proc/tty", b"tmpfs", 0, None))
+        alone = ["setpriv", "--reuid=1000", "--regid=100", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
+        os.execv(setpriv, [*alone, "--inh-caps=-all", *sys.argv[2:]])
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(container, 0)[1]))
+os.read(here, 1)
+for kind in ("uid_map", "gid_map"):
+    with open(f"/proc/{pod}/{kind}", "w") as file:
+        file.write("0 100000 65536")
+os.write(ready, b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pod, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="requires root, to make a user namespace as a container runtime does")
+@pytest.mark.skipif(not os.access("/usr/bin/bwrap", os.X_OK), reason="requires bubblewrap in /usr/bin")
+@pytest.mark.parametrize("proc", ["whole", "masked"])
+def test_the_sandbox_opens_where_the_graders_pod_is_and_not_with_a_masked_proc(tmp_path, proc):
+    (tmp_path / "pod.py").write_text(POD, encoding="utf-8")
+    box = [
+        "/usr/bin/bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "/bin/true",
+    ]
+    done = subprocess.run([sys.executable, tmp_path / "pod.py", proc, *box], capture_output=True, text=True, timeout=30)
+    if "Operation not permitted" in done.stderr and "unshare" in done.stderr:
+        pytest.skip("requires a kernel that lets root make user namespaces")
+    assert (done.returncode == 0) == (proc == "whole"), done.stderr
+    if proc == "masked":
+        assert "proc" in done.stderr and "Operation not permitted" in done.stderr
+
+
 # The files of a course
 
 
@@ -1016,6 +1077,7 @@ def beside_a_hub(values, manifests, grader, tmp_path_factory):
         yield hub_url, f"{grader_url}/services/amp", token, tokens["amp"], folder
 
 
+@pytest.mark.slow
 def test_the_manifests_environment_makes_a_grader_that_instructors_can_open(beside_a_hub):
     _, url, token, _, folder = beside_a_hub
     grace = token("grace")
@@ -1028,6 +1090,7 @@ def test_the_manifests_environment_makes_a_grader_that_instructors_can_open(besi
     assert ask(f"{url}/assignment_list", grace)[0] == 404  # as the ConfigMap has it
 
 
+@pytest.mark.slow
 def test_students_and_strangers_do_not_get_into_the_grader(beside_a_hub):
     _, url, token, _, _ = beside_a_hub
     assert ask(f"{url}/formgrader/manage_assignments", token("ada"))[0] == 403
@@ -1036,6 +1099,7 @@ def test_students_and_strangers_do_not_get_into_the_grader(beside_a_hub):
     assert ask(f"{url}/formgrader/manage_assignments", "nonsense")[0] == 302
 
 
+@pytest.mark.slow
 def test_the_graders_token_sees_the_course_and_no_more(beside_a_hub):
     hub, _, _, token, _ = beside_a_hub
     assert json.loads(ask(f"{hub}/groups", token)[1])[0]["name"] == "nbgrader-amp"
