@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import re
 import secrets
@@ -79,32 +78,6 @@ def check_course(course: str) -> None:
             f"{course!r} cannot be the id of a course on Kubernetes: its service is called grader-{course}, which has to be "
             "a DNS label. Use 1 to 40 lower-case letters, digits and '-', a letter first, no '-' last."
         )
-
-
-def read_roster(path: Path) -> list[str]:
-    """The user names of a roster (CSV with a column `username`), in its order."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            if "username" not in (rows.fieldnames or []):
-                raise CourseError(
-                    f"{path} has no column `username`, only {rows.fieldnames}. Its first line names the columns."
-                )
-            names = [(row["username"] or "").strip() for row in rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"The roster {path} cannot be read: {error}") from error
-    wrong = sorted({name for name in names if not usable(name) or names.count(name) > 1})
-    if wrong:
-        raise CourseError(
-            f"{path} has user names that cannot be used: {', '.join(map(repr, wrong))}. Each has to be there once, not empty, "
-            "printable, without '/', and in lower case, since JupyterHub folds what people type when they log in."
-        )
-    return names
-
-
-def usable(username: str) -> bool:
-    """Whether JupyterHub takes the name as it is, and KubeSpawner makes a folder's name of it that can be read back."""
-    return bool(username) and username == username.lower() and username.isprintable() and "/" not in username
 
 
 def people(course: str, students: Iterable[str], instructors: Iterable[str]) -> dict:
@@ -200,7 +173,10 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         values = {"COURSE": given.course, "IMAGE": given.image, "TAG": given.tag, "TIMEZONE": given.timezone}
         instructors = [name.strip() for name in given.instructors.split(",") if name.strip()]
-        for path in write(given.out, values, read_roster(given.roster), instructors):
+        from autograder.hub import roster
+
+        students = [student.username for student in roster.read(given.roster, tuple(instructors))]
+        for path in write(given.out, values, students, instructors):
             print(path)
     except AutograderError as error:
         print(error, file=sys.stderr)

@@ -211,9 +211,10 @@ def main(arguments: list[str] | None = None) -> int:
         if given.command == "link":
             link(given.root, given.course, pwd.getpwuid(os.getuid()).pw_name, given.here)
         else:
-            from autograder.hub.kubernetes import read_roster
+            from autograder.hub import roster
 
-            prepare(given.root, given.course, read_roster(given.roster), given.grader)
+            students = [student.username for student in roster.read(given.roster)]
+            prepare(given.root, given.course, students, given.grader)
     except (AutograderError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
