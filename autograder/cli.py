@@ -422,14 +422,36 @@ def upgrade(
 
 
 @app.command()
-def doctor(course: CourseOption = Path(".")) -> None:
-    """Say whether this machine can grade, and what is missing."""
+def doctor(
+    course: CourseOption = Path("."),
+    hub: Annotated[
+        bool, typer.Option("--hub", help="Of a JupyterHub instead: GPUs, exchange, limits, people …")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="With --hub: the hub's course.yaml.")
+    ] = None,
+    backups: Annotated[
+        Path | None, typer.Option("--backups", metavar="DIR", help="With --hub: where its backups are kept.")
+    ] = None,
+) -> None:
+    """Say whether this machine can grade, or serve a class, and what is missing."""
     from autograder.doctor import findings
 
+    if (config or backups) and not hub:
+        raise typer.BadParameter("--config and --backups go with --hub: autograder doctor --hub --config course.yaml")
+    if hub:
+        from autograder.hub import config as hubs
+        from autograder.hub import doctor as hub_doctor
+
+        with plainly():
+            found = hub_doctor.findings(hubs.read(config) if config else None, backups)
+    else:
+        found = findings(course)
     bad = 0
-    for fine, words in findings(course):
-        bad += not fine
-        typer.echo(f"{'ok  ' if fine else 'FAIL'} {words}")
+    with plainly():
+        for fine, words in found:
+            bad += not fine
+            typer.echo(f"{'ok  ' if fine else 'FAIL'} {words}")
     raise typer.Exit(1 if bad else 0)
 
 
