@@ -39,6 +39,7 @@ c.KernelManager.transport = "ipc"  # as in jupyter_server_config.json, for the k
 
 GRADER = """\
 c.CourseDirectory.root = {course!r}
+c.HubFormgrader.roster = {roster!r}  # where its page of students sends whoever wants to add one
 """
 
 
@@ -62,7 +63,9 @@ def write(config: HubConfig, role: str, folder: Path, exchange: str | None = Non
         cell_seconds=config.limits.cell_seconds,
     )
     if role == "grader":
-        nbgrader += GRADER.format(course=str(config.course))
+        nbgrader += GRADER.format(
+            course=str(config.course), roster=str(config.roster or "the learning platform's list")
+        )
         if config.gradebook:
             nbgrader += f"c.CourseDirectory.db_url = {config.gradebook!r}\n"
     page = (FOLDER / role / "labconfig" / "page_config.json").read_bytes()

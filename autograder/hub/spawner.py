@@ -152,7 +152,7 @@ class BoxedSpawner(LocalProcessSpawner):
         if await self.poll() is not None:
             return
         inside = _inside(self.pid)
-        if not now:
+        if not (now or self.tied):
             for process in inside[1:2]:  # the first is bubblewrap's own, the second the server
                 _kill(process, signal.SIGTERM)
             for _ in range(100):
@@ -317,7 +317,7 @@ def box(
         command += ["--unshare-user"]
     else:
         # Enough to become somebody else, once; what bubblewrap does not name here is gone for good.
-        command += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     if tied:
         command += ["--die-with-parent"]
     command += ["--proc", "/proc", "--dev", "/dev"]
@@ -331,7 +331,8 @@ def box(
     command += ["--dir", "/etc"]
     for path in ETC:
         command += ["--ro-bind-try", f"/etc/{path}", f"/etc/{path}"]
-    command += ["--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    system = "/sys/devices/system"
+    command += [*_parents(system), "--ro-bind-try", system, system]
     for folder in shown(config):
         command += [*_parents(folder), "--ro-bind", folder, folder]
     command += [*_parents(LESSONS), "--ro-bind", str(ROOT / "lessons"), LESSONS]

@@ -283,7 +283,18 @@ def _readable(config: HubConfig) -> list[str]:
             closed.append((shut[0], path))
     if not closed:
         return []
-    view = [sandbox.bwrap(), "--dev-bind", "/", "/", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    view = [
+        sandbox.bwrap(),
+        "--dev-bind",
+        "/",
+        "/",
+        "--cap-drop",
+        "ALL",
+        "--cap-add",
+        "CAP_SETUID",
+        "--cap-add",
+        "CAP_SETGID",
+    ]
     for folder in sorted({folder for folder, _ in closed}):
         view += ["--perms", "0755", "--tmpfs", str(folder)]
     for _, path in closed:
@@ -345,7 +356,7 @@ def running(config: HubConfig, *, tied: bool) -> Iterator[Hub]:
         pass  # that is how a hub is stopped
     finally:
         if hub:
-            hub.stop()
+            hub.stop(5 if tied else 30)
         if tied:
             _end_descendants()
 
@@ -405,8 +416,8 @@ class Hub:
             f"The hub has ended by itself (status {status}). The end of its log, {self.log}:\n{self.last_words()}"
         )
 
-    def stop(self, seconds: float = 30) -> None:
-        """End it: asked first."""
+    def stop(self, seconds: float) -> None:
+        """End it: asked first, and after so many seconds made to."""
         if self.process.poll() is None:
             self.process.terminate()
             with suppress(subprocess.TimeoutExpired):
@@ -426,15 +437,13 @@ def _end_descendants() -> None:
     import psutil
 
     me = psutil.Process()
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + 5
-        while left := me.children(recursive=True):
+    for number, seconds in ((signal.SIGTERM, 1), (signal.SIGKILL, 10)):
+        deadline = time.monotonic() + seconds
+        while (left := me.children(recursive=True)) and time.monotonic() < deadline:
             for process in left:
                 with suppress(psutil.NoSuchProcess):
                     process.send_signal(number)
-            psutil.wait_procs(left, timeout=1)
-            if time.monotonic() > deadline:
-                break
+            psutil.wait_procs(left, timeout=seconds / 2)
 
 
 @contextmanager
