@@ -91,11 +91,12 @@ def reason(seen: Seen) -> str | None:
         whys.append(f"It is shared by configuration: {seen.said} ({SAID}).")
     others = _others(seen)
     if others:
-        one = len(others) == 1
-        listed = ", ".join(_process(each) for each in others[:4]) + (", …" if len(others) > 4 else "")
-        whys.append(
-            f"{'Another process computes' if one else f'{len(others)} other processes compute'} on {at}: {listed}."
-        )
+        listed = "; ".join(_process(each) for each in others[:4]) + ("; …" if len(others) > 4 else "")
+        many = f"{len(others)} other processes compute"
+        if seen.started and not seen.own:  # one of them is we, under a number that is not ours in this container
+            whys.append(f"{len(others)} processes compute on {at}, and one of them at most is ours: {listed}.")
+        else:
+            whys.append(f"{'Another process computes' if len(others) == 1 else many} on {at}: {listed}.")
     if seen.mps_share or any(each.kind == "MPS" for each in seen.processes):
         part = (
             f", which leaves this process {seen.mps_share}" if seen.mps_share else ", which others may join any moment"

@@ -82,7 +82,7 @@ def test_another_process_is_named_with_its_memory(one_gpu):
     said = one_gpu(compute=(process(ME, 900 * MIB), process(1, 1204 * MIB)), used=2104 * MIB, ours=(1, True, True))
     assert said == "Another process computes on this GPU: pid 1, 1,204 MiB."
     many = tuple(process(pid, None) for pid in range(1, 8))
-    assert one_gpu(compute=many).startswith("7 other processes compute on this GPU: pid 1, pid 2, pid 3, pid 4, …")
+    assert one_gpu(compute=many).startswith("7 other processes compute on this GPU: pid 1; pid 2; pid 3; pid 4; …")
 
 
 def test_a_dataloaders_worker_is_ourselves(one_gpu):
@@ -95,7 +95,8 @@ def test_a_dataloaders_worker_is_ourselves(one_gpu):
 def test_in_a_container_the_only_process_on_the_gpu_is_ourselves_and_two_are_not(one_gpu):
     assert one_gpu(compute=(process(1, 700 * MIB),), used=700 * MIB, ours=(300 * MIB, True, True)) is None
     two = (process(1, 700 * MIB), process(2, 700 * MIB))
-    assert "2 other processes" in one_gpu(compute=two, used=1400 * MIB, ours=(300 * MIB, True, True))
+    said = one_gpu(compute=two, used=1400 * MIB, ours=(300 * MIB, True, True))
+    assert said == "2 processes compute on this GPU, and one of them at most is ours: pid 1, 700 MiB; pid 2, 700 MiB."
     # before we have a context, the only one is somebody else
     assert "Another process" in one_gpu(compute=(process(1, 700 * MIB),), used=700 * MIB)
 

@@ -337,11 +337,12 @@ def test_duplicates_on_the_roster_are_a_finding_and_no_end_of_the_others(config)
 
 
 def test_students_missing_in_the_gradebook_are_found(config):
-    from autograder.course import init, prepare_nbgrader
+    from autograder.course import CONFIG, prepare_nbgrader
     from autograder.gradebook import gradebook
 
     prepare_nbgrader()
-    init(config.course, config.course_id, source=())
+    (config.course / ".autograder").mkdir(parents=True)
+    (config.course / "nbgrader_config.py").write_text(CONFIG.format(course_id=config.course_id))
     with gradebook(f"sqlite:///{config.course / 'gradebook.db'}", config.course_id) as book:
         book.add_student("bob")
         book.add_student("old")
@@ -449,3 +450,14 @@ def test_without_a_course_yaml_the_machine_alone_is_looked_at():
     assert any("--config course.yaml" in words for _, words in found) and not any(
         "roster" in words for _, words in found
     )
+
+
+def test_the_page_on_gpus_knows_every_policy_and_the_names_that_the_code_has():
+    from ampkit import gpu
+    from autograder.hub.config import GPU_POLICIES
+
+    page = (Path(doctor.__file__).resolve().parents[2] / "hub" / "GPU.md").read_text(encoding="utf-8")
+    assert all(f"`{policy}`" in page for policy in GPU_POLICIES)
+    assert gpu.SAID in page and "ampkit.release_gpu()" in page
+    words = gpu.not_to_be_trusted("Another process computes on this GPU: pid 4711, 1,204 MiB.")
+    assert words in page
