@@ -172,6 +172,17 @@ class FormgraderHandler(handlers.FormgraderHandler):
         self.redirect(f"{self.base_url}/formgrader/manage_assignments")
 
 
+class SubmissionFiles(handlers.SubmissionFilesHandler):
+    """What lies beside a submission, a figure or a page that an answer links to: shown, and never run.
+
+    nbgrader's serves a student's HTML as a page of the grader, whose script may do what the instructor may who clicks on it.
+    """
+
+    def set_extra_headers(self, path: str) -> None:
+        self.set_header("Content-Security-Policy", "sandbox; frame-ancestors 'none'")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+
 class ScriptHandler(BaseHandler):
     """nbgrader's utils.js, with links to folders that work below a hub."""
 
@@ -204,6 +215,7 @@ OURS = [
     (r"/formgrader/manage_students/?", StudentsPage),
     (r"/formgrader/?", FormgraderHandler),
     (r"/formgrader/static/js/utils.js", ScriptHandler),
+    (r"/formgrader/submissions/(?!components/)([^/]+/(?!(?:next|prev)(?:_incorrect)?/?$).+)", SubmissionFiles),
 ]
 
 

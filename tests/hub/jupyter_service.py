@@ -66,9 +66,11 @@ class Server:
             request.data = json.dumps(body).encode()
         try:
             with self.browser.open(request, timeout=timeout) as answer:
+                self.headers = answer.headers
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+            with error:
+                return error.code, error.read().decode()
 
     def get(self, path: str, **more) -> tuple[int, str]:
         return self.ask("GET", path, **more)

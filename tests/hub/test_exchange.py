@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import socket
+import tempfile
 import threading
 import time
 import warnings
@@ -142,12 +143,16 @@ def empty_gradebook(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def hub(tmp_path, empty_gradebook) -> Hub:
-    made = Hub(tmp_path)
+    return make_hub(tmp_path, empty_gradebook)
+
+
+def make_hub(folder: Path, gradebook: Path) -> Hub:
+    made = Hub(folder)
     release = made.root / "release" / WORK
     release.mkdir(parents=True)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("# answer", id="answer")])
     nbformat.write(notebook, release / f"{WORK}.ipynb")
-    shutil.copy(empty_gradebook, made.root / "gradebook.db")
+    shutil.copy(gradebook, made.root / "gradebook.db")
     return made
 
 
@@ -497,9 +502,13 @@ def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(released):
 
 
 @ROOT
-def test_what_the_grader_may_not_read_is_refused_and_a_student_reads_nobody_elses(tmp_path, hub):
-    for path in [tmp_path, *tmp_path.parents[:2]]:
-        path.chmod(0o711)
+def test_what_the_grader_may_not_read_is_refused_and_a_student_reads_nobody_elses(empty_gradebook):
+    with tempfile.TemporaryDirectory() as folder:  # the tests' own folders can be entered by nobody else
+        os.chmod(folder, 0o711)
+        _several_users(make_hub(Path(folder), empty_gradebook))
+
+
+def _several_users(hub: Hub) -> None:
     ada, bob, grader = 200_001, 200_002, 200_100
     exchange.prepare(hub.exchange, COURSE, hub.students, uids={"ada": ada, "bob": bob}, grader=(grader, grader))
     made = hub.put("ada")

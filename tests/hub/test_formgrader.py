@@ -3,8 +3,11 @@
 import importlib.util
 import json
 import os
+import pickle
 import shutil
 import signal
+import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -20,6 +23,7 @@ pytest.importorskip("jupyter_server", reason="requires Jupyter Server")
 from jupyter_service import Server, until
 
 from autograder.hub import exchange
+from autograder.hub.work import Order
 
 
 def _of_the_grader():
@@ -122,9 +126,6 @@ def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_
     assert (place / "exchange/amp/outbound" / TINY / f"{TINY}.ipynb").is_file()
     said = server.press(f"/assignment/{TINY}/release")
     assert not said["success"] and "is released already" in said["log"] and "error" not in said
-    assert server.press(f"/assignment/{TINY}/unrelease")["success"]
-    assert not (place / "exchange/amp/outbound" / TINY).exists()
-    assert server.press(f"/assignment/{TINY}/release")["success"]
     for student in ("ada", "bob"):
         notebook = handed_in(root, student, grader.SOLUTIONS if student == "ada" else {})
         hand_in(place, student, notebook.parent)
@@ -139,6 +140,11 @@ def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_
     assert submissions["ada"]["score"] == 4.0
     assert submissions["ada"]["autograded"] and not submissions["bob"]["autograded"]
     assert (root / ".autograder/results" / TINY / "ada.json").is_file(), "graded by our exporter, in a box"
+    (notebook,) = json.loads(server.get(f"/formgrader/api/submitted_notebooks/{TINY}/{TINY}")[1])
+    assert server.get(f"/formgrader/submissions/{notebook['id']}/")[0] == 200
+    (root / "autograded/ada" / TINY / "mine.html").write_text("<script>grade()</script>")
+    assert server.get(f"/formgrader/submissions/{notebook['id']}/mine.html")[0] == 200
+    assert "sandbox" in server.headers["Content-Security-Policy"], "a student's page runs no script as the instructor"
     said = server.press(f"/assignment/{TINY}/ada/generate_feedback")
     assert said["success"] and "Wrote 1 pages" in said["log"]
     page = (root / "feedback/ada" / TINY / f"{TINY}.html").read_text()
@@ -146,6 +152,8 @@ def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_
     assert server.press(f"/assignment/{TINY}/ada/release_feedback")["success"]
     released = place / "exchange/amp/feedback"
     assert len(list((released / "ada").glob("*.html"))) == 1 and not list((released / "bob").glob("*.html"))
+    assert server.press(f"/assignment/{TINY}/unrelease")["success"]
+    assert not (place / "exchange/amp/outbound" / TINY).exists()
 
 
 @pytest.fixture
@@ -209,6 +217,7 @@ def test_a_button_needs_the_xsrf_token_and_who_is_logged_in(server):
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(request)
         assert caught.value.code == 403
+        caught.value.close()
 
 
 def test_nobody_is_added_past_the_roster(server, root):
@@ -257,19 +266,17 @@ def test_a_due_date_is_meant_in_the_courses_zone_and_students_servers_know_it(se
     assert "18:29" in (place / "exchange/amp/outbound" / exchange.DUE).read_text()
 
 
-def test_nothing_outlives_the_server(boxed, tmp_path, submitted, place):
-    wait = tmp_path / "wait"
-    wait.touch()
-    root = tmp_path / "course"
-    shutil.copytree(submitted, root)
-    (tmp_path / "slow_exporter.py").write_text(SLOW)
-    server = Server(tmp_path, root, "autograder.hub.formgrader", SLOW=str(tmp_path))
-    with ThreadPoolExecutor(1) as browser:
-        pressed = browser.submit(server.press, f"/submission/{TINY}/ada/autograde")
-        until(lambda: list(tmp_path.glob("at-work-*")), "autograding to begin")
-        server.process.kill()
-        server.process.wait()
-        with pytest.raises((OSError, urllib.error.URLError)):
-            pressed.result()
-    (at_work,) = tmp_path.glob("at-work-*")
-    until(lambda: not Path("/proc", at_work.name.rpartition("-")[2]).exists(), "the process to end with the server")
+def test_the_work_ends_with_the_server_that_asked_for_it(place, submitted, held):
+    """The server holds the other end of the work's standard input, and so does nobody else."""
+    config = {"Autograde": {"exporter_class": "slow_exporter.Slow", "sanitize_preprocessors": []}}
+    order = pickle.dumps(Order("autograde", TINY, "ada", config, str(submitted)))
+    environment = {**os.environ, "PYTHONPATH": str(place), "SLOW": str(place)}
+    command = [sys.executable, "-P", "-m", "autograder.hub.work"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=submitted, env=environment
+    ) as work:
+        work.stdin.write(len(order).to_bytes(8) + order)
+        work.stdin.flush()
+        until(held.at_work, "autograding to begin")
+        work.stdin.close()
+        assert work.wait(60) == 1 and work.stdout.read() == b""
