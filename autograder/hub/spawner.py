@@ -87,6 +87,12 @@ class BoxedSpawner(LocalProcessSpawner):
             # As in devices(): numbers are in the order of the PCI bus. In a box with one GPU, that one is number 0.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_VISIBLE_DEVICES": in_the_box(self.gpu),
+            # Time-slicing cannot be seen from a notebook; the lessons that measure say this beside their numbers.
+            **(
+                {"AMPKIT_GPU_SHARED": self.course.gpu.policy}
+                if self.course.gpu.policy in ("mps", "time-slicing")
+                else {}
+            ),
         }
 
     async def start(self):

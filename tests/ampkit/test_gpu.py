@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -184,6 +185,13 @@ def test_a_caption_says_where_it_was_measured_and_whether_to_trust_it(one_gpu):
     said = show.measured_on("cuda")
     assert "Measured on a shared GPU: not to be trusted. Another process computes" in said
     assert "not to be trusted" in show.machine().text and "not to be trusted" in show.machine().html
+
+
+def test_a_stored_run_of_a_shared_gpu_is_marked_on_the_machines_line(tmp_path):
+    stamp = {"gpu": "H200", "driver": "580.1", "torch": "2.14.1", "date": "2026-11-29", "commit": "abc"}
+    for name, shared in (("alone", None), ("crowded", "Another process computes on this GPU: pid 7.")):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**stamp, "shared": shared}))
+    assert show.machine(tmp_path).text.count("2026-11-29, on a shared GPU and not to be trusted") == 1
 
 
 # Letting go

@@ -11,6 +11,7 @@ import sys
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_nvml import FakeGpu, fake_nvml, process
@@ -184,6 +185,14 @@ def test_gpus_of_course_yaml_that_are_not_there_are_found(config, nvml):
     assert "gpu.devices: 1: this machine has 1 GPU" in one(doctor._gpus(replace(config, gpu=Gpu("whole", ("0", "1")))))
 
 
+@pytest.mark.parametrize(("policy", "shared"), [("whole", None), ("mps", "mps"), ("time-slicing", "time-slicing")])
+def test_a_server_on_a_shared_gpu_is_told_so_as_it_cannot_see_it(config, policy, shared):
+    spawners = pytest.importorskip("autograder.hub.spawner", reason="requires JupyterHub, whose servers these are")
+    spawner = spawners.BoxedSpawner(course=replace(config, gpu=Gpu(policy, ("0",))))
+    spawner.user = SimpleNamespace(name="ada")
+    assert spawner.user_env({}).get("AMPKIT_GPU_SHARED") == shared
+
+
 # What course.yaml says
 
 
@@ -305,7 +314,7 @@ MOUNTS = """\
 
 
 def test_the_file_system_of_a_path_is_that_of_the_deepest_mount():
-    assert file_system(Path("/home/x"), MOUNTS) == "ext4"
+    assert file_system(Path("/var/x"), MOUNTS) == "ext4"
     assert file_system(Path("/srv/state"), MOUNTS) == "nfs4"
     assert file_system(Path("/srvice"), MOUNTS) == "ext4"
     assert file_system(Path("/srv/local disk/x"), MOUNTS) == "xfs"
