@@ -39,7 +39,8 @@ def plot(result: dict[str, Any]) -> Shown:
             line[1].set_title("peak of the allocator, GiB", loc="left", fontsize=10)
         best = max(range(len(rows)), key=lambda i: speeds[i])
         said.append(f"{model} is fastest in {rows[best]['setting']}, {speeds[best]:.2f} times {rows[0]['setting']}")
-    figure.supxlabel(textwrap.fill(stamp_line(result), 150), fontsize=8, x=0.01, ha="left")
+    stamped = "\n".join(textwrap.fill(line, 150) for line in stamp_line(result).splitlines())
+    figure.supxlabel(stamped, fontsize=8, x=0.01, ha="left")
     warning = f" {not_to_be_trusted(result['shared'])}" if result.get("shared") else ""
     return picture(figure, f"{'; '.join(said)}.{warning}")
 

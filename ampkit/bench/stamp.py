@@ -45,14 +45,14 @@ def stamp(shared: str | None = None, device: str = "cuda") -> dict[str, Any]:
 
 
 def stamp_line(result: dict[str, Any]) -> str:
-    """The stamp in a line: what goes under every table and plot, and with a shared GPU that the numbers mean little."""
+    """The stamp in a line: what goes under every table and plot; on a shared GPU a second line says what they are worth."""
     where = (
         f"{result['gpu']}, driver {result['driver']}"
         if result["gpu"]
         else f"{result['cpu']}, {result['threads']} threads"
     )
     line = f"Measured on {where}; PyTorch {result['torch']}; {result['date']}; commit {result['commit']}."
-    return f"{line} {gpu.not_to_be_trusted(result['shared'])}" if result.get("shared") else line
+    return f"{line}\n{gpu.not_to_be_trusted(result['shared'])}" if result.get("shared") else line
 
 
 def quartiles(values: list[float]) -> list[float]:
