@@ -34,6 +34,10 @@ UnsandboxedOption = Annotated[
         "--unsandboxed", help="Run answers WITHOUT a sandbox. Only for answers that you trust; the results say so."
     ),
 ]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="A hub's course.yaml: its course, and what is the hub's."),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -379,6 +383,133 @@ def report(
             for exercise, mistake in summary.frequent[:3]
         ]
         typer.echo(f"Most frequent: {', '.join(frequent) or 'no mistake at all'}.")
+
+
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file that ends in .tar.gz or .tar.zst.")],
+    course: CourseOption = Path("."),
+    config: ConfigOption = None,
+    db: DbOption = None,
+) -> None:
+    """Copy a course into one file, as one moment has it, also while it is graded.
+
+    The file is for you only: it holds the secret that the grading seeds come from, and everybody's grades.
+    """
+    from autograder import backup as backups
+    from autograder.course import prepare_nbgrader
+
+    with plainly(), _stoppable():
+        prepare_nbgrader()
+        opened, hub = _course_of(course, config, db)
+        with _bytes("copied") as tell:
+            made = backups.backup(opened, file, hub=hub, tell=tell)
+        typer.echo(
+            f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB): the course {made.course_id!r} with {len(made.files)} files, "
+            f"read back and found whole. Keep it as you keep the course: it holds the secret and all grades."
+        )
+        _say_left_out(made.left_out)
+        if hub:
+            typer.echo(f"Students' homes in {hub.homes} are not in it, nor the cookie secret: people log in again.")
+        typer.echo(f"To get it back: autograder restore {file} DIR")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `autograder backup` wrote.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+) -> None:
+    """Make a folder the course that a backup is of. All of it is verified before anything is written."""
+    from autograder import backup as backups
+
+    with plainly(), _stoppable():
+        with _bytes("restored") as tell:
+            made = backups.restore(file, directory, tell)
+        typer.echo(
+            f"Restored the course {made.course_id!r} as it was at {made.at} to {directory}: {len(made.files)} files."
+        )
+        _say_left_out(made.left_out)
+        for words in backups.remarks(made, directory):
+            typer.echo(words)
+
+
+@app.command()
+def forget(
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="The id that nbgrader and the hub know them by.")],
+    course: CourseOption = Path("."),
+    config: ConfigOption = None,
+    db: DbOption = None,
+    roster: Annotated[bool, typer.Option("--roster", help="Remove the line in the hub's roster, too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete a student's data: work, grades, comments, feedback; on a hub also account, home and what was handed in."""
+    from collections import Counter
+
+    from autograder import forget as forgetting
+    from autograder.course import prepare_nbgrader
+
+    with plainly(), _stoppable():
+        prepare_nbgrader()
+        opened, hub = _course_of(course, config, db)
+        with opened.alone("autograder forget"):
+            found = forgetting.find(opened, student, hub, roster=roster)
+            if not found and not forgetting.in_roster(hub, student):
+                near = forgetting.alike(opened, student)
+                meant = f" There is {', '.join(near)}." if near else ""
+                _refuse(f"Nothing is known of a student {student!r} here, so nothing was deleted.{meant}")
+            for one in found:
+                typer.echo(f"{one.kind}: {one.what}")
+            counts = ", ".join(f"{many} × {kind}" for kind, many in Counter(one.kind for one in found).items())
+            if dry_run:
+                typer.echo(f"There is {counts or 'nothing'}. Nothing was deleted.")
+                return
+            if hub and forgetting.is_running(hub):
+                _refuse(
+                    f"The hub runs ({hub.url}) and would write the user back. Nothing was deleted. Stop the hub first."
+                )
+            if found and not _agreed(yes, f"Delete all this of {student}? It cannot be undone."):
+                typer.echo("Nothing was deleted.")
+                return
+            forgetting.delete(opened, found)
+            typer.echo(f"Deleted: {counts or 'nothing'}.")
+            for words in forgetting.remarks(opened, student, hub):
+                typer.echo(words)
+
+
+def _course_of(course: Path, config: Path | None, db: str | None = None):
+    """The course of --course, or of the hub that --config names; and that hub, or None."""
+    from autograder.course import Course
+
+    if config is None:
+        return Course(course, db), None
+    if course != Path("."):
+        raise typer.BadParameter("--config names the hub and its course with it: leave --course out.")
+    from autograder.hub import config as hubs
+
+    hub = hubs.read(config)
+    return Course(hub.course, db or hub.gradebook), hub
+
+
+def _say_left_out(left_out: list[str]) -> None:
+    for words in left_out[:10]:
+        typer.echo(f"Left out: {words}")
+    if len(left_out) > 10:
+        typer.echo(f"Left out: {len(left_out) - 10} more, which the archive's manifest.json names")
+
+
+@contextmanager
+def _bytes(what: str):
+    """A progress bar of bytes, as a function of what is done and the total."""
+    from tqdm import tqdm
+
+    with tqdm(desc=what, unit="B", unit_scale=True, file=sys.stderr, disable=not sys.stderr.isatty()) as bar:
+
+        def tell(done: int, total: int) -> None:
+            bar.total = max(total, done)
+            bar.update(done - bar.n)
+
+        yield tell
 
 
 @app.command()
