@@ -10,12 +10,11 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder import sandbox
+from autograder import executors, sandbox
 from autograder.atomic import write_atomically
 from autograder.errors import RoomError
 from autograder.probes import seeds
@@ -156,9 +155,11 @@ def _run(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[s
     shares = [share for share in (variants[core::cores] for core in range(cores)) if share]
     if not shares:
         return []
-    with ThreadPoolExecutor(max_workers=len(shares)) as pool:
-        done = pool.map(lambda share: sandbox.run(job(room, secret, share), boxed=False, seconds=600), shares)
-        return [outcome for outcomes in done for outcome in outcomes]
+    with executors.local(len(shares)) as pool:  # which Ctrl-C does not have to wait for
+        done = [
+            pool.executor.submit(sandbox.run, job(room, secret, share), boxed=False, seconds=600) for share in shares
+        ]
+        return [outcome for future in done for outcome in future.result()]
 
 
 def _kept(path: Path | None) -> dict | None:

@@ -1,6 +1,8 @@
 """Releasing: the learner's files are built once, again when something they depend on changes, and also without forks."""
 
 import shutil
+import signal
+import threading
 
 import pytest
 
@@ -86,3 +88,28 @@ def test_expected_evidence_is_kept_and_found_again(small, tmp_path, monkeypatch)
     again = compute(Room(small), b"s", tmp_path / "kept")
     assert isinstance(again, Reference) and again.raw == first.raw
     assert "secret" not in repr(first)
+
+
+def test_ctrl_c_does_not_wait_for_the_answers_that_run(room, monkeypatch):
+    started, let_go, finished = threading.Event(), threading.Event(), threading.Event()
+
+    def endless(job, **options):
+        started.set()
+        let_go.wait(60)
+        finished.set()
+        return []
+
+    def interrupt():
+        started.wait(60)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(sandbox, "run", endless)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compute(room, b"a secret")
+        assert not finished.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        let_go.set()
