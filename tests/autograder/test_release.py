@@ -101,7 +101,7 @@ def test_ctrl_c_does_not_wait_for_the_answers_that_run(room, monkeypatch):
 
     def interrupt():
         started.wait(60)
-        signal.raise_signal(signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     monkeypatch.setattr(sandbox, "run", endless)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
