@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--tied", action="store_true")
     parser.add_argument("then", nargs="+")
     given = parser.parse_args()
+    os.umask(0o022)  # the hub's own is stricter
     if given.uid is not None:
         become(given.uid)
     limit(given.memory_gb, given.cores, own_uid=given.uid is not None)
@@ -51,7 +52,6 @@ def become(uid: int) -> None:
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    os.umask(0o022)
 
 
 def limit(memory_gb: float | None, cores: int | None, own_uid: bool) -> None:

@@ -384,6 +384,7 @@ class Hub:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C is for this process, which ends the others in order
+                umask=0o077,  # its database is nobody else's to read
             )
 
     def wait_until_ready(self, seconds: float = 120) -> None:
