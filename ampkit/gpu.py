@@ -318,6 +318,15 @@ def _notebook() -> dict[str, Any]:
         return {}
     if getattr(shell.displayhook, "do_full_cache", False):
         shell.displayhook.flush()
+    shell.push({"_": "", "__": "", "___": ""}, interactive=False)  # the last outputs, in IPython's second list too
+    # An error keeps the frames that it came from, and they their tensors.
+    for holder, attributes in (
+        (shell.InteractiveTB, ("tb", "evalue")),
+        (shell.last_execution_result, ("result", "error_before_exec", "error_in_exec")),
+    ):
+        for name in attributes:
+            if hasattr(holder, name):
+                setattr(holder, name, None)
     return shell.user_ns
 
 

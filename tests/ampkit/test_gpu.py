@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -269,6 +270,25 @@ def test_the_line_says_what_was_freed_and_what_something_else_still_holds(monkey
         "GPU: gave 600 MiB back, 500 of them tensors, and let go of 1 variable with tensors or models; 100 MiB of tensors "
         "are still held by something else; the CUDA context goes with the kernel (Kernel, Shut Down)."
     )
+
+
+def test_in_a_notebook_nothing_is_left_of_a_tensor_that_was_shown_or_that_an_error_saw(tmp_path, monkeypatch):
+    nbclient = pytest.importorskip("nbclient", reason="requires nbclient to start a kernel")
+    nbformat = pytest.importorskip("nbformat", reason="requires nbformat")
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("PYTHONPATH", str(Path(gpu.__file__).resolve().parents[1]))
+    cells = [
+        "import torch, weakref\nfrom ampkit import release_gpu\nx = torch.ones(3)\nalive = weakref.WeakSet([x])\nx",
+        "y = torch.ones(4)\nalive.add(y)\ndef fails(t):\n    kept = t * 2\n    alive.add(kept)\n    raise ValueError\ny",
+        "fails(y)",
+        "before = len(alive)\nsaid = release_gpu()",
+        "print(before, len(alive), said)",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    (output,) = notebook.cells[-1].outputs
+    assert output.text.startswith("3 0 ")
 
 
 @pytest.mark.gpu
