@@ -21,22 +21,32 @@ PAGE = """\
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{{ record.assignment }}: {{ record.student }}</title>
 <style>
- :root { color-scheme: light dark; }
- body { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem; }
- h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; border-top: 1px solid #8886; padding-top: 1rem; }
- table { border-collapse: collapse; } th, td { text-align: left; padding: .15rem 1rem .15rem 0; }
+ :root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --code: #f1f1f1; --line: #c4c4c4; --link: #00549e; }
+ @media (prefers-color-scheme: dark) { :root { --paper: #17191c; --ink: #e8e8e8; --code: #24282d; --line: #4a4f55;
+   --link: #8cc4ff; } }
+ body { font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem;
+   background: var(--paper); color: var(--ink); overflow-wrap: break-word; }
+ a { color: var(--link); } a:focus-visible, summary:focus-visible, pre:focus-visible { outline: 3px solid var(--link); }
+ h1 { font-size: 1.5rem; line-height: 1.25; }
+ h2 { font-size: 1.15rem; margin: 2rem 0 .3rem; border-top: 1px solid var(--line); padding-top: 1rem; }
+ table { border-collapse: collapse; } th, td { text-align: left; vertical-align: top; padding: .15rem 1rem .15rem 0; }
+ caption { text-align: left; padding: .25rem 0; } tbody th { font-weight: 500; }
  td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
- pre { background: #8882; padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
- .word { font-weight: 600; } .said { margin: .3rem 0; max-width: 40rem; }
- .comment { border-left: 4px solid #0072b2; padding-left: 1rem; }
+ pre { background: var(--code); padding: .7rem 1rem; overflow-x: auto; font-size: .85rem; }
+ .word { font-weight: 600; } .said { margin: .3rem 0; max-width: 40rem; } summary { cursor: pointer; }
+ .comment { border-left: 4px solid var(--link); padding-left: 1rem; white-space: pre-line; }
+ @media print { pre { white-space: pre-wrap; overflow: visible; } h2 { break-after: avoid; } }
 </style>
 </head>
 <body>
+<main>
 <h1>{{ record.assignment }}: {{ "%g"|format(total) }} of {{ "%g"|format(record.max_score) }} points</h1>
-<p>{{ record.student }}.{% if record.status != "graded" %} <span class="word">Status: {{ record.status }}.</span>{% endif %}
+<p><bdi>{{ record.student }}</bdi>.
+{% if record.status != "graded" %} <span class="word">Status: {{ record.status }}.</span>{% endif %}
 {% if record.message %} {{ record.message }}.{% endif %}
 {% if late %} A late penalty of {{ "%g"|format(late) }} points is taken off.{% endif %}</p>
 <table>
+<caption>Points by exercise; each name leads to what is said of it</caption>
 <thead><tr><th scope="col">exercise</th><th scope="col" class="n">points</th><th scope="col">result</th></tr></thead>
 <tbody>
 {% for name, exercise in record.exercises.items() %}
@@ -51,12 +61,14 @@ PAGE = """\
 {% if exercise.passed %}<p class="said">Right on every input.</p>{% else %}
 {% if exercise.diagnosis not in ("wrong_result", "raises", "not_attempted", "timeout") %}
 <p class="said word">{{ exercise.diagnosis|replace("_", " ") }}</p>{% endif %}
-{% for paragraph in exercise.message.split("\\n\\n") %}<p class="said">{{ paragraph }}</p>
+{% for paragraph in exercise.message.split("\\n\\n") %}<p class="said" dir="auto">{{ paragraph }}</p>
 {% endfor %}{% endif %}
-{% for comment in comments.get(name, []) %}<p class="said comment">Your instructor: {{ comment }}</p>
+{% for comment in comments.get(name, []) %}<p class="said comment">Your instructor: <bdi>{{ comment }}</bdi></p>
 {% endfor %}
-{% if name in answers %}<details><summary>your answer</summary><pre><code>{{ answers[name] }}</code></pre></details>{% endif %}
+{% if name in answers %}<details><summary>your answer to {{ name }}</summary><pre tabindex="0" role="region"
+ aria-label="your answer to {{ name }}"><code>{{ answers[name] }}</code></pre></details>{% endif %}
 {% endfor %}
+</main>
 </body>
 </html>
 """

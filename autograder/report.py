@@ -31,9 +31,13 @@ LONGEST = 1000  # characters of a message: a submission with two thousand bad ce
 
 PAGE = """\
 {% macro who(student) %}
-{% if student in links %}<a href="{{ links[student] }}">{{ student }}</a>{% else %}{{ student }}{% endif %}
+{% if student in links %}<a href="{{ links[student] }}"><bdi>{{ student }}</bdi></a>{% else %}
+<bdi>{{ student }}</bdi>{% endif %}
 {% endmacro %}
 {% macro many(n, word) %}{{ n }} {{ word }}{{ "" if n == 1 else "s" }}{% endmacro %}
+{% macro named(students) %}
+{% for one in students %}<bdi>{{ one }}</bdi>{{ "" if loop.last else ", " }}{% endfor %}
+{%- endmacro %}
 <!DOCTYPE html>
 <html lang="en">
 <head>
@@ -43,9 +47,9 @@ PAGE = """\
 <title>{{ report.assignment }}: report on the class</title>
 <style>
  :root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --soft: #565656; --line: #d4d4d4; --stripe: #f5f5f5;
-   --link: #00549e; --right: #00866a; --partly: #5aa9d6; --wrong: #cf5a00; --none: #b5b5b5; }
+   --link: #00549e; --right: #00866a; --partly: #2f86b8; --wrong: #c05300; --none: #868686; }
  @media (prefers-color-scheme: dark) { :root { --paper: #17191c; --ink: #e8e8e8; --soft: #b4b4b4; --line: #41454a;
-   --stripe: #1f2226; --link: #8cc4ff; --right: #21b28f; --partly: #78bfe8; --wrong: #e8823a; --none: #5d6166; } }
+   --stripe: #1f2226; --link: #8cc4ff; --right: #21b28f; --partly: #78bfe8; --wrong: #e8823a; --none: #7d848c; } }
  body { font: 16px/1.5 system-ui, sans-serif; max-width: 68rem; margin: 2rem auto; padding: 0 1rem;
    background: var(--paper); color: var(--ink); overflow-wrap: break-word; }
  a { color: var(--link); } a:focus-visible, summary:focus-visible, .wide:focus-visible { outline: 3px solid var(--link); }
@@ -74,7 +78,9 @@ PAGE = """\
  .key::before { content: ""; display: inline-block; width: .65rem; height: .65rem; margin-right: .35rem; background: var(--c); }
  .bar i.right { background: var(--right); } .bar i.wrong { background: var(--wrong); } .bar i.none { background: var(--none); }
  .split { width: 9rem; } .split i + i { border-left: 1px solid var(--paper); }
- @media print { .wide { overflow: visible; } h2, h3, caption { break-after: avoid; } tr { break-inside: avoid; } }
+ @media print { nav { display: none; } .wide { overflow: visible; } .what, .named { min-width: 0; }
+   .bar i { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+   h2, h3, caption { break-after: avoid; } tr { break-inside: avoid; } }
 </style>
 </head>
 <body>
@@ -82,8 +88,8 @@ PAGE = """\
 <h1>{{ report.assignment }}: report on the class</h1>
 <p>{{ many(report.rows|length, "submission") }}: mean {{ report.mean|round(1)|points }}, median
 {{ report.median|round(1)|points }} of {{ report.max_score|points }} points.
-{% if report.waiting %} Not graded yet: {{ report.waiting|join(", ") }}.{% endif %}
-{% if report.unsandboxed %} Graded without a sandbox: {{ report.unsandboxed|join(", ") }}.{% endif %}</p>
+{% if report.waiting %} Not graded yet: {{ named(report.waiting) }}.{% endif %}
+{% if report.unsandboxed %} Graded without a sandbox: {{ named(report.unsandboxed) }}.{% endif %}</p>
 {% if report.frequent %}<p>Most frequent: {% for exercise, what in report.frequent[:3] %}
 <code>{{ what.diagnosis }}</code> in {{ exercise }} ({{ many(what.count, "student") }}){{ "." if loop.last else ", " }}
 {%- endfor %}</p>{% endif %}
@@ -162,7 +168,7 @@ with a mistake, the most frequent first</caption>
 {% for what in item.mistakes %}
 <tr><th scope="row"><code>{{ what.diagnosis }}</code></th><td class="n">{{ what.count }}</td><td>{{ what.words }}</td>
 <td><details><summary>{{ many(what.count, "student") }}</summary><ul>
-{% for student, detail in what.students %}<li>{{ who(student)|trim }}{% if detail %}: {{ detail }}{% endif %}</li>
+{% for student, detail in what.students %}<li>{{ who(student)|trim }}{% if detail %}: <bdi>{{ detail }}</bdi>{% endif %}</li>
 {% endfor %}</ul></details></td></tr>
 {% endfor %}
 </tbody>
@@ -180,7 +186,7 @@ with a mistake, the most frequent first</caption>
 <thead><tr><th scope="col">student</th><th scope="col">status</th><th scope="col">{{ reason }}</th></tr></thead>
 <tbody>
 {% for row in rows %}
-<tr><th scope="row">{{ who(row.student)|trim }}</th><td>{{ row.status }}</td><td>{{ row.message }}</td></tr>
+<tr><th scope="row">{{ who(row.student)|trim }}</th><td>{{ row.status }}</td><td dir="auto">{{ row.message }}</td></tr>
 {% endfor %}
 </tbody>
 </table>
@@ -192,7 +198,8 @@ with a mistake, the most frequent first</caption>
 <h2 id="students">Students</h2>
 <div class="wide" role="region" aria-labelledby="all" tabindex="0">
 <table class="students">
-<caption id="all">Every student's status and points; a name that is a link leads to the student's feedback.
+<caption id="all">Every student's status and points, by id (the CSV file beside this page can be
+sorted otherwise); a name that is a link leads to the student's feedback.
 A dash stands for an exercise that was not attempted</caption>
 <thead><tr><th scope="col">student</th><th scope="col">status</th><th scope="col" class="n">points</th>
 {% for item in report.items %}<th scope="col">{{ item.name|breakable }}<br>of&nbsp;{{ item.max_score|points }}</th>

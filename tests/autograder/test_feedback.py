@@ -62,3 +62,13 @@ def test_the_page_says_the_total_the_points_and_the_penalty(read):
     assert "1.5 of 5 points" in read.text and "late penalty of 0.5 points" in read.text
     assert "0 of 3" in read.text and "Right on every input." in read.text
     assert dict(read.tags[0][1])["lang"] == "en" and any(tag == "th" and attrs.get("scope") for tag, attrs in read.tags)
+
+
+def test_the_page_can_be_read_aloud_and_used_from_the_keyboard(read):
+    tags = [tag for tag, _ in read.tags]
+    assert tags.count("main") == 1 and tags.count("h1") == 1 and tags.count("caption") == tags.count("table") == 1
+    heads = [attrs for tag, attrs in read.tags if tag == "th"]
+    assert len(heads) == 5 and all(attrs["scope"] in ("row", "col") for attrs in heads)
+    [answer] = [attrs for tag, attrs in read.tags if tag == "pre"]
+    assert answer["tabindex"] == "0" and answer["aria-label"] == "your answer to clipped_step"
+    assert tags.count("bdi") >= 2, "a name or comment in another direction turns nothing else around"

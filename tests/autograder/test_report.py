@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import json
+import re
 import shutil
 from html.parser import HTMLParser
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from autograder import feedback
 from autograder import report as reports
 from autograder.cli import app
 from autograder.errors import CourseError
@@ -194,6 +196,80 @@ def test_the_page_can_be_read_aloud(report):
     assert labels and labels <= set(ids)
 
 
+def luminance(colour: str) -> float:
+    """The relative luminance of #rgb or #rrggbb (WCAG 2.2)."""
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_computed_as_wcag_does():
+    assert contrast("#000", "#ffffff") == pytest.approx(21) and contrast("#777", "#fff") == pytest.approx(
+        4.48, abs=0.01
+    )
+
+
+@pytest.mark.parametrize("template", [reports.PAGE, feedback.PAGE], ids=["report", "feedback"])
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_and_bars_stand_out_from_what_is_behind_them(template, scheme):
+    """4.5 for text, 3 for what is drawn (WCAG 2.2, 1.4.3 and 1.4.11)."""
+    blocks = [dict(re.findall(r"--(\w+): (#\w+)", block)) for block in re.findall(r":root \{[^}]*\}", template)]
+    colours = blocks[scheme]
+    assert len(blocks) == 2 and blocks[0].keys() == blocks[1].keys()
+    texts, behind = {"ink", "soft", "link"} & {*colours}, {"paper", "stripe", "code"} & {*colours}
+    drawn = {"right", "partly", "wrong", "none"} & {*colours}
+    assert {*colours} == texts | behind | drawn | {"line"}, "each colour is one of these"
+    found = {(a, b): contrast(colours[a], colours[b]) for a in texts for b in behind}
+    assert len(found) >= 4 and min(found.values()) >= 4.5, found
+    bars = {a: contrast(colours[a], colours["paper"]) for a in drawn}
+    assert min(bars.values(), default=3) >= 3, bars
+    # Nothing has a colour that is not one of these.
+    style = re.sub(r":root \{[^}]*\}", "", template[template.index("<style>") : template.index("</style>")])
+    assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|rgb|hsl", style)
+
+
+def test_a_name_that_is_written_from_right_to_left_turns_nothing_else_around():
+    name = "\u05d3\u05d5\u05d3 \u202eabc"
+    html = page(summarise([record(name), record("ben", ("raises", name))], {}, [f"w{name}"]), {})
+    reader = read(html)
+    inside, depth = [], 0
+    for part in re.split(r"(</?bdi>|<t[dh][^>]*dir=\"auto\"[^>]*>)", html):
+        depth += {"<bdi>": 1, "</bdi>": -1}.get(part, 0)
+        if name in part:
+            inside.append(depth)
+    assert html.count(name) == 3 and inside == [1, 1, 1] and reader.text.count(name) == 3
+
+
+def test_what_scrolls_can_be_scrolled_from_the_keyboard_and_has_a_name(report):
+    scrolling = [attrs for _, attrs in read(page(report, {})).tags if attrs.get("class") == "wide"]
+    assert len(scrolling) > 3
+    assert all(attrs["tabindex"] == "0" and attrs["role"] == "region" for attrs in scrolling)
+    bars = [attrs for _, attrs in read(page(report, {})).tags if attrs.get("class", "").startswith("bar")]
+    assert len(bars) > 3 and all(attrs["aria-hidden"] == "true" for attrs in bars), (
+        "figures beside them say what they show"
+    )
+
+
+def test_a_thousand_students_make_a_page_of_less_than_a_megabyte():
+    answers = (
+        (),
+        ("clip_before_unscale", f"{CLIP}\n\nGiven scale 4: the norm."),
+        ("raises", "NameError: nrom."),
+        NOTHING,
+    )
+    crowd = summarise([record(f"student{i:04}", answers[i % 4]) for i in range(1000)], {})
+    html = page(crowd, {f"student{i:04}": f"../feedback/student{i:04}/{A}/{A}.html" for i in range(1000)})
+    assert len(crowd.rows) == 1000 == len(rows(table(crowd))) and html.count('<a href="../feedback') > 1000
+    assert len(html) < 1_000_000 and [mistake.count for mistake in crowd.items[0].mistakes] == [250, 250]
+
+
 def test_what_was_not_graded_and_what_was_repaired_stands_there_with_the_reason(report):
     text = read(page(report, {})).text
     assert [row.student for row in report.refused] == ["dan", "finn"] and "it is not a notebook" in text
@@ -288,9 +364,9 @@ def test_a_class_of_which_nothing_is_graded_has_no_report(course):
 def test_the_report_is_written_beside_nbgraders_folders_and_links_to_the_feedback_that_is_there(course):
     strange = "ada lovelace #1?"
     put(course, [record(strange), *RECORDS[1:], record("half\ud800", ("raises", "\ud800"))])
-    feedback = course / "feedback" / strange / A / f"{A}.html"
-    feedback.parent.mkdir(parents=True)
-    feedback.write_text("hers")
+    hers = course / "feedback" / strange / A / f"{A}.html"
+    hers.parent.mkdir(parents=True)
+    hers.write_text("hers")
     done = run("report", A, "--course", course)
     assert done.exit_code == 0, done.output
     html, text = course / "report" / f"{A}.html", course / "report" / f"{A}.csv"
