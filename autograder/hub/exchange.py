@@ -184,6 +184,8 @@ class HubExchange(Exchange):
     def start(self):
         try:
             return super().start()
+        except shutil.Error as error:
+            self.fail(self.explain(_first(error)))
         except OSError as error:
             self.fail(self.explain(error))
 
@@ -235,6 +237,13 @@ class HubExchange(Exchange):
         self.fail(f"There is no assignment at {src_path}, so nothing was done. There are: {there}.")
 
 
+def _first(error: shutil.Error) -> OSError:
+    """The first of the errors that copying a folder met, which `shutil` keeps as texts."""
+    _, target, text = error.args[0][0]
+    known = [number for number in (errno.ENOSPC, errno.EDQUOT) if os.strerror(number) in text]
+    return OSError(known[0] if known else errno.EIO, text, target)
+
+
 def lateness(at: datetime.datetime, due: datetime.datetime) -> str:
     """By how much something came after it was due, in words; nothing where it did not.
 
@@ -256,6 +265,17 @@ def lateness(at: datetime.datetime, due: datetime.datetime) -> str:
 
 class FetchAssignment(HubExchange, ExchangeFetchAssignment):
     doing = "fetch the assignment"
+
+    def do_copy(self, src: str, dest: str) -> None:
+        """Whole or not at all: half an assignment would be listed as fetched, and could not be fetched again."""
+        if os.path.isdir(dest):
+            super().do_copy(src, dest)
+            return
+        parent = Path(dest).parent
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=parent, prefix=".fetching-") as temporary:
+            shutil.copytree(src, Path(temporary, "new"), ignore=shutil.ignore_patterns(*self.coursedir.ignore))
+            Path(temporary, "new").rename(dest)
 
 
 class FetchFeedback(HubExchange, ExchangeFetchFeedback):
@@ -290,7 +310,9 @@ class Submit(HubExchange, ExchangeSubmit):
 
     def _is_shared(self, error: OSError) -> bool:
         """Whether the student's own disk and the exchange are one, so that it is not the student who filled it."""
-        return error.errno == errno.ENOSPC and os.stat(self.cache).st_dev == os.stat(self.inbound_path).st_dev
+        with suppress(OSError):
+            return error.errno == errno.ENOSPC and os.stat(self.cache).st_dev == os.stat(self.inbound_path).st_dev
+        return False
 
     def init_dest(self) -> None:
         if not self.coursedir.course_id:

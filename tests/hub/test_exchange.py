@@ -1,11 +1,13 @@
 """The exchange with a folder for each student: nbgrader's commands on both sides, and students who try what they may not."""
 
+import contextlib
 import datetime
 import errno
 import logging
 import os
 import shutil
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -622,16 +624,25 @@ def test_a_full_disk_leaves_nothing_half_and_says_whose_disk_it_is(released, mon
     released.hand_in("ada", "second")
 
 
-@ROOT
-def test_a_real_full_exchange_says_so(released):
-    import subprocess
-
-    released.run("FetchAssignment", "ada")
-    place = released.inbound("ada")
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, text=True)
+@contextlib.contextmanager
+def small_disk(place: Path, kilobytes: int):
+    """A real file system of that size; what was in `place` is back afterwards."""
+    place.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(place)]
+    mounted = subprocess.run(command, capture_output=True, text=True)
     if mounted.returncode:
         pytest.skip(f"requires the right to mount: {mounted.stderr.strip()}")
     try:
+        yield
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@ROOT
+def test_a_real_full_exchange_says_so(released):
+    released.run("FetchAssignment", "ada")
+    place = released.inbound("ada")
+    with small_disk(place, 64):
         (place / "filler").write_bytes(b"0" * 60_000)
         (released.work("ada") / "figure.png").write_bytes(os.urandom(30_000))
         with pytest.raises(ExchangeError, match="Nothing was handed in: the exchange is full"):
@@ -639,8 +650,19 @@ def test_a_real_full_exchange_says_so(released):
         assert os.listdir(place) == ["filler"]
         (place / "filler").unlink()
         released.hand_in("ada")
-    finally:
-        subprocess.run(["umount", place], check=True)
+
+
+@ROOT
+def test_a_full_home_leaves_no_half_of_an_assignment(released):
+    (released.exchange / COURSE / "outbound" / WORK / "data.bin").write_bytes(os.urandom(100_000))
+    with small_disk(released.homes / "ada", 64):
+        with pytest.raises(
+            ExchangeError, match=r"The disk is full .*: fetch the assignment\. Make room and do it again"
+        ):
+            released.run("FetchAssignment", "ada")
+        assert not any(path.is_file() for path in released.homes.rglob("*"))
+    released.run("FetchAssignment", "ada")
+    assert (released.work("ada") / "data.bin").is_file()
 
 
 def test_an_exchange_that_is_missing_is_a_sentence(released):

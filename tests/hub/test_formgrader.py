@@ -22,7 +22,7 @@ pytest.importorskip("jupyter_server", reason="requires Jupyter Server")
 
 from jupyter_service import Server, until
 
-from autograder.hub import exchange
+from autograder.hub import exchange, work
 from autograder.hub.work import Order
 
 
@@ -192,23 +192,29 @@ def test_a_process_that_dies_is_told_and_the_next_one_works(boxed, server, submi
     assert server.press(f"/submission/{TINY}/ada/autograde")["success"]
 
 
-def test_grading_on_the_command_line_meanwhile_is_told(boxed, server, submitted):
+def ask_for(root: Path, what: str, exporter: str = "autograder.nbgrader_seam.GradedNotebook") -> dict:
+    """What the work's process answers, here in this one."""
+    return work.do(Order(what, TINY, "ada", {"Autograde": {"exporter_class": exporter}}, str(root)))
+
+
+def test_grading_on_the_command_line_meanwhile_is_told(submitted):
     from autograder.course import Course
 
     with Course(submitted).alone("autograder grade tiny"):
-        said = server.press(f"/submission/{TINY}/ada/autograde")
+        said = ask_for(submitted, "generate_assignment")
     assert not said["success"] and "Somebody is at work in this course: `autograder grade tiny`" in said["log"]
 
 
-def test_without_our_exporter_nothing_is_graded(server, submitted):
-    config = submitted / "nbgrader_config.py"
-    before = config.read_text()
-    config.write_text(before + '\nc.Autograde.exporter_class = "nbconvert.exporters.NotebookExporter"\n')
-    try:
-        said = server.press(f"/submission/{TINY}/ada/autograde")
-    finally:
-        config.write_text(before)
+@pytest.mark.parametrize("exporter", ["", "nbconvert.exporters.NotebookExporter"])
+def test_without_our_exporter_nothing_is_graded(submitted, monkeypatch, exporter):
+    monkeypatch.setattr(work, "_warm_up", lambda: None)
+    said = ask_for(submitted, "autograde", exporter)
     assert not said["success"] and "would run in a kernel beside the gradebook" in said["log"]
+
+
+def test_work_that_formgrader_does_not_have_is_refused(submitted):
+    with pytest.raises(ValueError, match="no work called 'fetch_feedback'"):
+        ask_for(submitted, "fetch_feedback")
 
 
 def test_a_button_needs_the_xsrf_token_and_who_is_logged_in(server):
@@ -274,9 +280,9 @@ def test_the_work_ends_with_the_server_that_asked_for_it(place, submitted, held)
     command = [sys.executable, "-P", "-m", "autograder.hub.work"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=submitted, env=environment
-    ) as work:
-        work.stdin.write(len(order).to_bytes(8) + order)
-        work.stdin.flush()
+    ) as process:
+        process.stdin.write(len(order).to_bytes(8) + order)
+        process.stdin.flush()
         until(held.at_work, "autograding to begin")
-        work.stdin.close()
-        assert work.wait(60) == 1 and work.stdout.read() == b""
+        process.stdin.close()
+        assert process.wait(60) == 1 and process.stdout.read() == b""
