@@ -361,7 +361,7 @@ def _limits(config: HubConfig) -> Found:
     place = _existing(config.exchange)
     free = shutil.disk_usage(place).free
     words = (
-        f"disk: {free / 1e9:.1f} GB free at {place}; one submission of {count} students is at most {full / 1e9:.1f} GB"
+        f"disk: {free / 1e9:.1f} GB free at {place}; one submission of {count} students is at most {full / 1e6:,.0f} MB"
     )
     yield free > full, words if free > full else f"{words}: make room, or lower limits.submission_mb"
     yield (
@@ -454,7 +454,7 @@ def _exchange(config: HubConfig) -> Found:
                 yield (
                     False,
                     f"exchange: {path} belongs to {_account(about.st_uid)} and {course} to "
-                    f"{_account(course.stat().st_uid)}: chown",
+                    f"{_account(course.stat().st_uid)}: chown --reference={course} {path}",
                 )
     for kind in ("inbound", "feedback"):
         with suppress(FileNotFoundError):
