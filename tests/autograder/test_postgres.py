@@ -144,6 +144,28 @@ def test_grades_are_the_same_in_postgresql_as_in_sqlite(released, postgres, grad
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
+def test_a_backup_has_the_servers_gradebook_and_a_student_is_forgotten_there(
+    released, postgres, grade_here, in_gradebook, tmp_path
+):
+    if not (shutil.which("pg_dump") and shutil.which("pg_restore")):
+        pytest.skip("requires pg_dump and pg_restore: apt install postgresql-client")
+    grade_here(released, db=postgres, force=True)
+    before = in_gradebook(released, postgres)
+    file, elsewhere = tmp_path / "course.tar.gz", tmp_path / "elsewhere"
+    for command in (["backup", file, "--course", released, "--db", postgres], ["restore", file, elsewhere]):
+        done = CliRunner().invoke(app, [str(word) for word in command])
+        assert done.exit_code == 0, done.output
+    done = CliRunner().invoke(app, ["forget", "bob", "--course", str(released), "--db", postgres, "--yes"])
+    assert done.exit_code == 0 and "PostgreSQL overwrites deleted rows" in done.output, done.output
+    after = in_gradebook(released, postgres)
+    assert after == {table: [row for row in rows if row[0] != "bob"] for table, rows in before.items()} != before
+    url = postgres.replace("postgresql+psycopg", "postgresql")
+    restore = ["pg_restore", "--no-owner", "--clean", "-d", url, elsewhere / "gradebook.pgdump"]
+    subprocess.run([str(word) for word in restore], check=True, capture_output=True)
+    assert in_gradebook(released, postgres) == before
+
+
 def test_a_server_that_is_not_there_is_said_without_the_password(small_class, boxed):
     pytest.importorskip("psycopg", reason="requires psycopg: pip install -e '.[postgres]'")
     url = "postgresql+psycopg://amp:hidden@127.0.0.1:1/amp"
