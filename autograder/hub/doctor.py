@@ -106,7 +106,7 @@ def _versions() -> Found:
         wanted = ".".join(map(str, safe))
         yield (
             False,
-            f"JupyterHub: {version} has holes that {wanted} closes: pip install -U "
+            f"JupyterHub: {version} is older than {wanted}, the oldest of its series that is known to be safe: pip install -U "
             f"'jupyterhub>={wanted},<{numbers[0] + 1}'; "
             "after a new series `jupyterhub upgrade-db`",
         )

@@ -15,8 +15,8 @@ from pathlib import Path
 from jupyterhub.auth import Authenticator
 from traitlets import Unicode
 
+from autograder.atomic import write_atomically
 from autograder.errors import HubError
-from autograder.reference import write_atomically
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is taken for another when read aloud or off paper
 SCRYPT = {"n": 2**14, "r": 8, "p": 1}  # 16 MiB and some 50 ms a try

@@ -10,9 +10,9 @@ import json
 import os
 from pathlib import Path
 
+from autograder.atomic import write_atomically
 from autograder.hub.config import HubConfig
 from autograder.hub.spawner import EXCHANGE
-from autograder.reference import write_atomically
 
 FOLDER = Path(__file__).resolve().parents[2] / "hub" / "jupyter"
 

@@ -30,10 +30,10 @@ from tornado import web
 from traitlets import Bool, Instance, Unicode
 
 from autograder import sandbox
+from autograder.atomic import write_atomically
 from autograder.errors import HubError, SandboxError
 from autograder.hub import server
 from autograder.hub.config import HubConfig
-from autograder.reference import write_atomically
 
 ROOT = server.ROOT
 EXCHANGE, LESSONS, JUPYTER = "/srv/exchange", "/opt/course/lessons", "/opt/course/jupyter"  # in a box
