@@ -16,6 +16,7 @@ import asyncio
 import datetime
 import json
 import pickle
+import re
 import signal
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 from jinja2 import ChoiceLoader, DictLoader, FileSystemLoader, PrefixLoader
 from jupyter_server.utils import url_path_join
+from nbconvert.exporters import HTMLExporter
 from nbgrader.api import MissingEntry
 from nbgrader.server_extensions.formgrader import apihandlers, handlers
 from nbgrader.server_extensions.formgrader.base import BaseApiHandler, BaseHandler, check_notebook_dir, check_xsrf
@@ -40,6 +42,25 @@ STUDENTS_PAGE = """\
 <tr><td colspan="5">{{ roster_words }}</td></tr>
 {%- endblock -%}
 """
+# nbgrader's names its own command, which is one submission after the other in a kernel, where ours grades the class.
+SUBMISSIONS_PAGE = """\
+{%- extends 'nbgrader/manage_submissions.tpl' -%}
+{%- block messages -%}
+<div class="panel panel-default"><div class="panel-body">
+  <p>The icons below grade one student's submission. All of them at once, several at a time: open a
+  <a target="_blank" href="{{ base_url }}/terminals/1">terminal</a> and type</p>
+  <pre>autograder grade {{ assignment_id }}</pre>
+  <p>and load this page again when it is done.</p>
+</div></div>
+{%- endblock -%}
+"""
+# What is not asked for from elsewhere, nor run: nbconvert's pages load MathJax from a server on the Internet, and nbgrader's
+# link to a "live notebook" opens what a student handed in beside a kernel that runs as the grader.
+NO_MATHJAX = "{%- macro mathjax(url='') -%}{%- endmacro -%}"
+MACROS = "formgrade_macros.html.j2"
+LIVE = re.compile(
+    r'data-toggle="tooltip" data-placement="bottom" title="Open live notebook"\s+data-link="\{\{ resources.notebook_path \}\}"'
+)
 # What nbgrader's link to a folder is, and what it has to be below a hub, where the server is not at the root.
 LINK, HUB_LINK = '.attr("href", prefix + path)', '.attr("href", base_url + "/lab/tree/" + path)'
 
@@ -243,8 +264,13 @@ class HubFormgrader(FormgradeExtension):
     def init_tornado_settings(self, webapp) -> None:
         super().init_tornado_settings(webapp)
         theirs = FileSystemLoader([handlers.template_path])
-        ours = DictLoader({"manage_students.tpl": STUDENTS_PAGE})
+        ours = DictLoader({"manage_students.tpl": STUDENTS_PAGE, "manage_submissions.tpl": SUBMISSIONS_PAGE})
         webapp.settings["nbgrader_jinja2_env"].loader = ChoiceLoader([ours, theirs, PrefixLoader({"nbgrader": theirs})])
+        macros, links = LIVE.subn("", Path(handlers.template_path, "formgrade", MACROS).read_text(encoding="utf-8"))
+        if not links:
+            self.log.warning("nbgrader's grading view is not as it was in 0.9.6: it may link to students' notebooks.")
+        changed = DictLoader({"mathjax.html.j2": NO_MATHJAX, MACROS: macros})
+        webapp.settings["nbgrader_exporter"] = HTMLExporter(config=self.config, extra_loaders=[changed])
         webapp.settings["autograder_desk"] = Desk(self)
 
     def init_handlers(self, webapp) -> None:

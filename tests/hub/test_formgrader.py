@@ -141,7 +141,11 @@ def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_
     assert submissions["ada"]["autograded"] and not submissions["bob"]["autograded"]
     assert (root / ".autograder/results" / TINY / "ada.json").is_file(), "graded by our exporter, in a box"
     (notebook,) = json.loads(server.get(f"/formgrader/api/submitted_notebooks/{TINY}/{TINY}")[1])
-    assert server.get(f"/formgrader/submissions/{notebook['id']}/")[0] == 200
+    status, page = server.get(f"/formgrader/submissions/{notebook['id']}/")
+    assert status == 200 and "double-value" in page
+    assert "cdnjs" not in page, "nothing is asked for from elsewhere"
+    assert 'data-link="' not in page, "what was handed in is not opened beside a kernel of the grader"
+    assert f"autograder grade {TINY}" in server.get(f"/formgrader/manage_submissions/{TINY}")[1]
     (root / "autograded/ada" / TINY / "mine.html").write_text("<script>grade()</script>")
     assert server.get(f"/formgrader/submissions/{notebook['id']}/mine.html")[0] == 200
     assert "sandbox" in server.headers["Content-Security-Policy"], "a student's page runs no script as the instructor"
