@@ -26,7 +26,7 @@ c.JupyterHub.hub_bind_url = (
     f"http://127.0.0.1:{ports['hub']}"  # the same at each start: servers that run go on using it
 )
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{ports['proxy']}"
-c.ConfigurableHTTPProxy.command = start.proxy_command(tied)
+c.ConfigurableHTTPProxy.command = start.proxy_command()
 c.ConfigurableHTTPProxy.pid_file = str(hub.run / "proxy.pid")
 if isinstance(hub.tls, config.Tls):
     c.JupyterHub.ssl_cert, c.JupyterHub.ssl_key = str(hub.tls.certificate), str(hub.tls.key)
@@ -91,25 +91,17 @@ c.JupyterHub.services = [
     {
         "name": course,  # nbgrader looks for a service with the course's name
         "url": f"http://127.0.0.1:{ports['grader']}",
-        "command": start.grader_command(hub, tied),
+        "command": start.grader_command(hub),
         "cwd": str(hub.course),
         "environment": start.grader_environment(hub),
         "oauth_no_confirm": True,  # who has logged in is not asked again
     },
     {
         "name": "idle-culler",
-        "command": [
-            *command(
-                *(["--tied"] if tied else []),
-                then=[
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "jupyterhub_idle_culler",
-                    f"--timeout={hub.limits.idle_minutes * 60}",
-                ],
-            )
-        ],
+        "command": command(
+            "--tied",
+            then=[sys.executable, "-P", "-m", "jupyterhub_idle_culler", f"--timeout={hub.limits.idle_minutes * 60}"],
+        ),
     },
 ]
 

@@ -116,6 +116,7 @@ class BoxedSpawner(LocalProcessSpawner):
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=0o022,  # the hub's own is stricter, and folders on the way to what a box shows would be shut
             )
         self.pid = self.proc.pid
         self.started = psutil.Process(self.pid).create_time()

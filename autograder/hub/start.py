@@ -59,7 +59,7 @@ def require(config: HubConfig) -> None:
     if not sys.platform.startswith("linux"):
         raise HubError(f"A hub needs Linux; this is {sys.platform}. In WSL2 or a virtual machine it works.")
     _require_jupyterhub()
-    proxy_command(tied=False)
+    proxy_command()
     plugins.authenticator(config)
     plugins.spawner(config)
     roster.students(config)
@@ -84,7 +84,7 @@ def _require_jupyterhub() -> None:
         )
 
 
-def proxy_command(tied: bool) -> list[str]:
+def proxy_command(tied: bool = True) -> list[str]:
     """The command that runs configurable-http-proxy. HubError where it, or the node that runs it, is not there."""
     path = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
     found = shutil.which("configurable-http-proxy", path=path)
@@ -98,24 +98,30 @@ def proxy_command(tied: bool) -> list[str]:
             "JupyterHub's proxy is not installed (no `configurable-http-proxy` on the PATH); nothing was started. "
             f"It comes from npm: {NPM.format(prefix=sys.prefix)}"
         )
+    # Tied, a hub that is killed leaves nothing in the way of the next.
     return command("--tied", then=[found]) if tied else [found]
 
 
-def _require_free(address: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except PermissionError as error:
-            raise HubError(
-                f"port: {port}: only root may listen below 1024; nothing was started. Choose another, such as 8000."
-            ) from error
-        except OSError as error:
-            raise HubError(
-                f"port: {port}: it cannot be listened to at {address} ({error.strerror}); nothing was started. Perhaps a hub "
-                f"is running there already: look at {address}:{port}, or choose another port."
-            ) from error
+def _require_free(address: str, port: int, seconds: float = 3) -> None:
+    """HubError unless one can listen there, at once or shortly: the proxy of a hub that was killed is just ending."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+                return
+            except PermissionError as error:
+                raise HubError(
+                    f"port: {port}: only root may listen below 1024; nothing was started. Choose another, such as 8000."
+                ) from error
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise HubError(
+                        f"port: {port}: it cannot be listened to at {address} ({error.strerror}); nothing was started. Perhaps "
+                        f"a hub is running there already: look at {address}:{port}, or choose another port."
+                    ) from error
+        time.sleep(0.2)
 
 
 def _same_course(config: HubConfig) -> None:
@@ -259,12 +265,12 @@ def proxy_token(config: HubConfig) -> str:
         return token
 
 
-def grader_command(config: HubConfig, tied: bool) -> list[str]:
+def grader_command(config: HubConfig) -> list[str]:
     """The command of the grader service: not in a box, since it makes boxes for answers itself; as root, as its own user id."""
     from autograder.hub import spawner
 
     uid = spawner.uids(config, []).get(config.grader)
-    options = [*(["--tied"] if tied else []), "--home", str(config.course)]
+    options = ["--tied", "--home", str(config.course)]
     then = [sys.executable, "-P", "-m", "jupyterhub.singleuser"]
     if uid is None:
         return command(*options, then=then)
@@ -285,6 +291,7 @@ def _readable(config: HubConfig) -> list[str]:
         return []
     view = [
         sandbox.bwrap(),
+        "--die-with-parent",
         "--dev-bind",
         "/",
         "/",
@@ -412,10 +419,21 @@ class Hub:
 
     def wait(self) -> None:
         """For ever; HubError where the hub ends by itself."""
-        status = self.process.wait()
+        while (status := self.process.poll()) is None:
+            self._bury()
+            time.sleep(0.5)
         raise HubError(
             f"The hub has ended by itself (status {status}). The end of its log, {self.log}:\n{self.last_words()}"
         )
+
+    def _bury(self) -> None:
+        """Take note of the end of what was adopted: until then it stays in the list of processes."""
+        import psutil
+
+        for child in psutil.Process().children():
+            with suppress(psutil.Error, ChildProcessError):
+                if child.pid != self.process.pid and child.status() == psutil.STATUS_ZOMBIE:
+                    os.waitpid(child.pid, os.WNOHANG)
 
     def stop(self, seconds: float) -> None:
         """End it: asked first, and after so many seconds made to."""
