@@ -8,8 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from autograder.hub import config, plugins, roster, start
-from autograder.hub.server import command
+from autograder.hub import config, plugins, roster, server, start
 
 c = get_config()  # noqa: F821
 
@@ -98,8 +97,8 @@ c.JupyterHub.services = [
     },
     {
         "name": "idle-culler",
-        "command": command(
-            "--tied",
+        "command": server.command(
+            server.tied(),
             then=[sys.executable, "-P", "-m", "jupyterhub_idle_culler", f"--timeout={hub.limits.idle_minutes * 60}"],
         ),
     },

@@ -1,6 +1,6 @@
 """What the hub starts instead of a server, which it then becomes: another user, within limits, tied to the hub, with lessons.
 
-    python -c CODE [--uid N] [--home DIR] [--lessons DIR] [--memory-gb N] [--cores N] [--tied] -- COMMAND…
+    python -c CODE [--uid N] [--home DIR] [--lessons DIR] [--memory-gb N] [--cores N] [--tied PID] -- COMMAND…
 
 In a student's box it brings the lessons into the home as the student: written from outside by root, a link that the student
 has put there would lead anywhere.
@@ -31,16 +31,20 @@ def main() -> None:
     parser.add_argument("--lessons", type=Path)
     parser.add_argument("--memory-gb", type=float)
     parser.add_argument("--cores", type=int)
-    parser.add_argument("--tied", action="store_true")
+    parser.add_argument("--tied", type=int, metavar="PID")
     parser.add_argument("then", nargs="+")
     given = parser.parse_args()
+    if given.tied:
+        tie(given.tied)  # from now on, and again below: the kernel forgets it when the user changes
     os.umask(0o022)  # the hub's own is stricter
+    if given.tied:
+        tie(given.tied)  # from now on, and again below: the kernel forgets it when the user changes
     os.umask(0o022)  # the hub's own keeps its database from others; what a grader releases is for others
     if given.uid is not None:
         become(given.uid)
     limit(given.memory_gb, given.cores, own_uid=given.uid is not None)
     if given.tied:
-        tie()
+        tie(given.tied)
     if given.home:
         os.chdir(given.home)
         if given.lessons:
@@ -70,13 +74,20 @@ def limit(memory_gb: float | None, cores: int | None, own_uid: bool) -> None:
         os.sched_setaffinity(0, (mine + mine)[start : start + cores])
 
 
-def tie() -> None:
-    """End (SIGTERM) when the process that started this one ends."""
+def tied() -> str:
+    """The option of `command` by which what is started ends with this process."""
+    return f"--tied={os.getpid()}"
+
+
+def tie(parent: int) -> None:
+    """End (SIGTERM) when the process that started this one ends; at once where `parent` is gone."""
     import ctypes
     import signal
 
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if not Path(f"/proc/{parent}").exists():  # it had ended before the kernel was asked
+        sys.exit(1)
 
 
 def lessons(folder: Path) -> dict[str, Path]:

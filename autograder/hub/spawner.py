@@ -52,6 +52,7 @@ ETC = (
         "inputrc",
     ),
 )
+MAX_LOG = 5_000_000  # bytes of a student's log, above which the next start begins a new one and keeps one old one
 GPUS = Path("/proc/driver/nvidia/gpus")  # one folder for each, by PCI address
 
 
@@ -107,6 +108,8 @@ class BoxedSpawner(LocalProcessSpawner):
             raise _refusal(f"Your server was not started: {error}") from error
         log = config.logs / "servers" / f"{name}.log"
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if log.exists() and log.stat().st_size > MAX_LOG:
+            log.replace(log.with_suffix(".log.1"))
         with open(log, "ab") as file:
             self.proc = subprocess.Popen(
                 command,

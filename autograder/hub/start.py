@@ -12,6 +12,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from autograder.errors import HubError
 from autograder.hub import config as configs
+from autograder.hub import server
 from autograder.hub.config import HubConfig
 from autograder.hub.server import ROOT, command
 
@@ -99,7 +101,7 @@ def proxy_command(tied: bool = True) -> list[str]:
             f"It comes from npm: {NPM.format(prefix=sys.prefix)}"
         )
     # Tied, a hub that is killed leaves nothing in the way of the next.
-    return command("--tied", then=[found]) if tied else [found]
+    return command(server.tied(), then=[found]) if tied else [found]
 
 
 def _require_free(address: str, port: int, seconds: float = 3) -> None:
@@ -156,7 +158,8 @@ def prepare(config: HubConfig, say: Say, *, source: Collection[str] | None = Non
     (config.run / "accounts").mkdir(mode=0o700, exist_ok=True)
     courses.prepare_nbgrader()
     if not (config.course / "nbgrader_config.py").is_file():
-        say(f"Making the course {config.course_id} in {config.course} …")
+        takes = "" if source is not None else ", which takes a few minutes, once"
+        say(f"Making the course {config.course_id} in {config.course}{takes} …")
         courses.init(config.course, config.course_id, source=source)
         os.chmod(config.course, 0o700)
     enrol(config, say)
@@ -200,11 +203,14 @@ def give_passwords(config: HubConfig, say: Say) -> None:
 
 def _give(tree: Path, uid: int) -> None:
     """Give what root has made in a tree (`autograder grade`, say) to the account that works there. Links are not followed."""
-    for folder, folders, files, fd in os.fwalk(tree, follow_symlinks=False):
-        del folder
+    for _, folders, files, fd in os.fwalk(tree, follow_symlinks=False):
         os.chown(fd, uid, uid)
         for name in [*folders, *files]:
-            os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)
+            state = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
+                continue  # a hard link: the same file lies elsewhere, too, and may be anybody's
+            if state.st_uid != uid:
+                os.chown(name, uid, uid, dir_fd=fd, follow_symlinks=False)
 
 
 @contextmanager
@@ -270,7 +276,7 @@ def grader_command(config: HubConfig) -> list[str]:
     from autograder.hub import spawner
 
     uid = spawner.uids(config, []).get(config.grader)
-    options = ["--tied", "--home", str(config.course)]
+    options = [server.tied(), "--home", str(config.course)]
     then = [sys.executable, "-P", "-m", "jupyterhub.singleuser"]
     if uid is None:
         return command(*options, then=then)
@@ -384,7 +390,7 @@ class Hub:
         self.start_of_log = os.fstat(descriptor).st_size
         with open(descriptor, "ab") as file:
             self.process = subprocess.Popen(
-                command(*(["--tied"] if tied else []), then=then) if tied else then,
+                command(*([server.tied()] if tied else []), then=then) if tied else then,
                 env=environment,
                 cwd=config.run,
                 stdin=subprocess.DEVNULL,

@@ -265,7 +265,7 @@ def test_limits_hold_for_what_the_server_starts(tmp_path):
 
 
 def test_what_is_tied_ends_with_what_started_it(tmp_path):
-    sleeper = server.command("--tied", then=["sleep", "1000"])
+    sleeper = server.command(server.tied(), then=["sleep", "1000"])
     code = f"import subprocess, time; print(subprocess.Popen({sleeper!r}).pid, flush=True); time.sleep(1000)"
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     import psutil
