@@ -8,6 +8,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from jupyterhub.services.service import Service
+
 from autograder.hub import config, plugins, roster, server, start
 
 c = get_config()  # noqa: F821
@@ -94,6 +96,8 @@ c.JupyterHub.services = [
         "cwd": str(hub.course),
         "environment": start.grader_environment(hub),
         "oauth_no_confirm": True,  # who has logged in is not asked again
+        # JupyterHub ends where a service is not there in time: 10 s, which a busy machine exceeds, and 5.x cannot be told.
+        **({"timeout": 120} if "timeout" in Service.class_traits() else {}),
     },
     {
         "name": "idle-culler",

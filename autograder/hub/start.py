@@ -390,7 +390,7 @@ class Hub:
         self.start_of_log = os.fstat(descriptor).st_size
         with open(descriptor, "ab") as file:
             self.process = subprocess.Popen(
-                command(*([server.tied()] if tied else []), then=then) if tied else then,
+                command(server.tied(), then=then) if tied else then,
                 env=environment,
                 cwd=config.run,
                 stdin=subprocess.DEVNULL,
@@ -409,12 +409,15 @@ class Hub:
         unverified = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), unverified)
         deadline = time.monotonic() + seconds
-        for path in ("/hub/api/", f"/services/{self.config.course_id}/api"):
+        # The hub itself first: asked too early, the proxy fills the log with errors.
+        direct = f"http://127.0.0.1:{ports(self.config)['hub']}/hub/api/"
+        public = [self.config.url + path for path in ("/hub/api/", f"/services/{self.config.course_id}/api")]
+        for url in (direct, *public):
             while True:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise HubError(f"The hub did not start. The end of its log, {self.log}:\n{self.last_words()}")
                 try:
-                    with opener.open(self.config.url + path, timeout=5):
+                    with opener.open(url, timeout=5):
                         break
                 except OSError:  # nobody listens, or there is no route yet
                     time.sleep(0.1)
