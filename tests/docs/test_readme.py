@@ -271,6 +271,13 @@ def test_a_file_of_answers_is_tried(root, boxed, shell):
     assert record["answers"] == "clipped.py" and record["exercises"]["clipped_step"]["passed"]
 
 
+@under("A hub for a class")
+def test_the_hubs_commands_are_those_of_its_own_page_where_they_are_run(root, shell):
+    there = [command.text for command in read(root / "hub" / "README.md")]
+    for start in ("npm install --global --prefix .venv", "autograder hub --demo"):
+        assert shell.next(start) in there
+
+
 # The practitioner
 
 
