@@ -96,7 +96,7 @@ c.JupyterHub.services = [
         "cwd": str(hub.course),
         "environment": start.grader_environment(hub),
         "oauth_no_confirm": True,  # who has logged in is not asked again
-        # JupyterHub ends where a service is not there in time: 10 s, which a busy machine exceeds, and 5.x cannot be told.
+        # JupyterHub ends where a service is not there in time: 30 s in 6, 10 s in 5, which cannot be told.
         **({"timeout": 120} if "timeout" in Service.class_traits() else {}),
     },
     {
