@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,7 +42,10 @@ class Hub:
 
     @property
     def passwords(self) -> dict[str, str]:
-        """Of the demo, which prints them."""
+        """Those that the demo prints, or that a real hub has written to a file."""
+        if written := re.search(r"passwords: (\S+\.csv)", self.words):
+            with open(written[1], newline="", encoding="utf-8") as file:
+                return {row["username"]: row["password"] for row in csv.DictReader(file)}
         return dict(re.findall(r"^\s+(\w+)\s+(\S+)\s+(?:student|instructor)$", self.words, re.M))
 
 
@@ -60,6 +67,35 @@ def running(folder: Path, *arguments: str) -> Iterator[Hub]:
         yield hub
     finally:
         end(process)
+
+
+@contextmanager
+def class_of(folder: Path, students: list[str], course: Path, assignment: str, **keys) -> Iterator[Hub]:
+    """A real hub for these students and for grace, with a copy of a course that has the assignment generated: released to them.
+
+    `keys` are course.yaml's. Students' servers, which survive their hub, are ended with it.
+    """
+    from autograder.hub import config, start
+
+    (folder / "roster.csv").write_text("\n".join(["username", *students]) + "\n", encoding="utf-8")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        keys["port"] = probe.getsockname()[1]
+    keys |= {"course": {"id": "amp"}, "instructors": ["grace"], "roster": "roster.csv"}
+    (folder / "course.yaml").write_text(json.dumps(keys), encoding="utf-8")  # which is YAML as well
+    hub = config.read(folder / "course.yaml")
+    shutil.copytree(course, hub.course)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of nbgrader's own code
+        start.prepare(hub, lambda words: None)
+        start.into_exchange(hub, assignment)
+    try:
+        with running(folder, "--config", str(hub.path)) as started:
+            yield started
+    finally:
+        for process in processes(str(folder)):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def end(process: subprocess.Popen) -> None:
