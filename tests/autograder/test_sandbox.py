@@ -322,8 +322,8 @@ def test_jobs_from_several_threads_do_not_meet(boxed):
     assert results == list(range(12))
 
 
-@pytest.mark.parametrize("number", [200, pytest.param(1000, marks=pytest.mark.slow)])
-def test_jobs_leave_nothing_behind(boxed, number):
+@pytest.mark.slow
+def test_a_thousand_jobs_leave_nothing_behind(boxed):
     source = "import tempfile\ndef f():\n    open(tempfile.mkstemp()[1], 'w').write('x' * 10**5)\n    return 1"
     # Every tenth ends in another way.
     sources = [source] * 9 + ["import os\ndef f():\n    os.fork()\n    os._exit(1)"]
@@ -337,7 +337,7 @@ def test_jobs_leave_nothing_behind(boxed, number):
 
     some(10)
     before = _left(), _memory_bytes(sandbox.warm().process.pid)
-    some(number)
+    some(1000)
     assert _left() == before[0]
     assert _memory_bytes(sandbox.warm().process.pid) - before[1] < 8 << 20
 
