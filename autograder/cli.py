@@ -25,7 +25,10 @@ CourseOption = Annotated[
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON too.")]
 DbOption = Annotated[
-    str | None, typer.Option("--db", metavar="URL", help="The gradebook, where it is not the course's own.")
+    str | None,
+    typer.Option(
+        "--db", envvar="AUTOGRADER_DB", metavar="URL", help="The gradebook, where it is not the course's own."
+    ),
 ]
 JobsOption = Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="How many submissions at a time.")]
 UnsandboxedOption = Annotated[

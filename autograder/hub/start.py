@@ -329,6 +329,8 @@ def grader_environment(config: HubConfig) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
         "LANG": os.environ.get("LANG", "C.UTF-8"),
         "OMP_NUM_THREADS": "1",
+        # For `autograder grade` in the grader's terminal; formgrader has it from its configuration.
+        **({"AUTOGRADER_DB": config.gradebook} if config.gradebook else {}),
     }
 
 

@@ -181,3 +181,14 @@ def test_whatever_stands_there_is_taken_or_refused_and_never_a_traceback(tmp_pat
         assert str(error).count("\n  ") >= 1
     else:
         assert read.instructors and read.course_id
+
+
+def test_the_graders_terminal_knows_a_gradebook_that_is_not_the_courses_own(tmp_path):
+    from dataclasses import replace
+
+    from autograder.hub.start import grader_environment
+
+    hub = config.HubConfig("amp", "AMP", ("grace",), None, tmp_path, tmp_path / "exchange")
+    assert "AUTOGRADER_DB" not in grader_environment(hub)
+    url = "postgresql+psycopg://grader@localhost/amp"
+    assert grader_environment(replace(hub, gradebook=url))["AUTOGRADER_DB"] == url
