@@ -137,8 +137,8 @@ def _rows(course: Course, student: str) -> list[Find]:
             except OperationalError as error:
                 book.db.rollback()
                 raise CourseError(
-                    f"The gradebook does not take it ({str(error.orig).splitlines()[0]}): something else has it open. Nothing of "
-                    "it was deleted. End formgrader and run the same command again."
+                    f"The gradebook does not take it ({str(error.orig).splitlines()[0]}): something else has it open. Nothing "
+                    "of it was deleted. End formgrader and run the same command again."
                 ) from error
         if url.startswith("sqlite"):
             _rewrite_all(course)
