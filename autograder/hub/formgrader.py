@@ -56,7 +56,14 @@ SUBMISSIONS_PAGE = """\
 """
 # What is not asked for from elsewhere, nor run: nbconvert's pages load MathJax from a server on the Internet, and nbgrader's
 # link to a "live notebook" opens what a student handed in beside a kernel that runs as the grader.
-NO_MATHJAX = "{%- macro mathjax(url='') -%}{%- endmacro -%}"
+# formgrade.js waits for MathJax's word that it has ended before it goes to the first cell to grade: it gets that at once.
+NO_MATHJAX = """\
+{%- macro mathjax(url='') -%}
+<script>
+var MathJax = {Hub: {Startup: {signal: {Interest: function (heard) { setTimeout(heard, 0, "End"); }}}}};
+</script>
+{%- endmacro -%}
+"""
 MACROS = "formgrade_macros.html.j2"
 LIVE = re.compile(
     r'data-toggle="tooltip" data-placement="bottom" title="Open live notebook"\s+data-link="\{\{ resources.notebook_path \}\}"'
