@@ -635,8 +635,8 @@ def _backups(config: HubConfig, folder: Path | None) -> Found:
     found = [path for path in found if _is_backup(path, backup.MARK)]
     places_said = " and ".join(map(str, places))
     how = f"autograder backup --config {config.path or 'course.yaml'} FILE.tar.gz"
-    if not found and not config.course.exists():
-        yield True, f"backups: nothing is there yet to keep; later: {how}"
+    if not found and not _is_begun(config):
+        yield True, f"backups: none yet, and nothing is handed in or graded yet; then: {how}"
         return
     if not found:
         elsewhere = "" if folder else "; if you keep them elsewhere, --backups DIR looks there"
@@ -649,6 +649,13 @@ def _backups(config: HubConfig, folder: Path | None) -> Found:
         yield False, f"backups: the newest, {newest}, is {days:.0f} days old: {how}"
     else:
         yield True, f"backups: the newest, {newest}, is {days:.1f} days old"
+
+
+def _is_begun(config: HubConfig) -> bool:
+    """Whether there is anything of a student's to lose."""
+    places = [config.exchange / config.course_id / "inbound", config.course / "submitted"]
+    depths = ("*/[!.]*", "*")
+    return any(True for place, depth in zip(places, depths, strict=True) for _ in place.glob(depth))
 
 
 def _is_backup(path: Path, mark: str) -> bool:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -140,10 +140,10 @@ def _same_course(config: HubConfig) -> None:
 # The hub's folder
 
 
-def prepare(config: HubConfig, say: Say, *, source: Collection[str] | None = None) -> None:
+def prepare(config: HubConfig, say: Say) -> None:
     """Make what is missing of the course, the exchange, homes and configuration, and take over the roster.
 
-    `source` is that of autograder.course.init. May be done again at any time while the hub is not running.
+    An assignment's source/ is made when it is released. May be done again at any time while the hub is not running.
     """
     from autograder import course as courses
     from autograder.hub import exchange, roster, settings, spawner
@@ -158,9 +158,8 @@ def prepare(config: HubConfig, say: Say, *, source: Collection[str] | None = Non
     (config.run / "accounts").mkdir(mode=0o700, exist_ok=True)
     courses.prepare_nbgrader()
     if not (config.course / "nbgrader_config.py").is_file():
-        takes = "" if source is not None else ", which takes a few minutes, once"
-        say(f"Making the course {config.course_id} in {config.course}{takes} …")
-        courses.init(config.course, config.course_id, source=source)
+        say(f"Making the course {config.course_id} in {config.course} …")
+        courses.init(config.course, config.course_id, source=())
         os.chmod(config.course, 0o700)
     enrol(config, say)
     students = [student.username for student in roster.students(config)]
@@ -534,7 +533,7 @@ def _demo(folder: Path, port: int | None, kept: bool, say: Say, only_first: bool
     config = configs.read(folder / "course.yaml")
     require(config)
     with alone(config):
-        prepare(config, say, source=())  # a release makes it, too
+        prepare(config, say)
         require_box(config)
         names = [*config.instructors, *(student.username for student in roster.students(config))]
         new = passwords.make(folder / "passwords.json", names, anew=True)

@@ -177,8 +177,8 @@ def test_two_files_make_a_hub(hub_can_run, root, shell, own):
         own["passwords"] = {row[0]: row[1] for row in csv.reader(file)}
     assert {"grace", "ada", "emmy"} <= set(own["passwords"])
     assert hub.url.startswith("http://127.0.0.1:")
-    said = shell.run("autograder doctor --hub --config my-hub/course.yaml", status=1)
-    assert re.findall(r"^FAIL (\w+)", said, re.M) == ["backups"], said
+    said = shell.run("autograder doctor --hub --config my-hub/course.yaml")
+    assert "backups: none yet" in said
     said = shell.run("autograder hub --config my-hub/course.yaml --roster-only")
     assert "2 students" in said
 

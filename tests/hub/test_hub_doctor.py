@@ -424,6 +424,10 @@ def test_no_backup_and_one_older_than_a_week_are_found(config, tmp_path):
 
     config.course.mkdir(parents=True)
     archive(tmp_path / "lessons.tar.gz", "something else", 0)
+    assert not bad(doctor._backups(config, None)), "a course that nobody has handed anything in for"
+    (config.exchange / config.course_id / "inbound" / "ada").mkdir(parents=True, exist_ok=True)
+    assert not bad(doctor._backups(config, None))
+    (config.course / "submitted" / "ada").mkdir(parents=True)
     assert "there is none in" in one(doctor._backups(config, None))
     archive(tmp_path / "old.tar.gz", MARK, 9)
     assert "old.tar.gz, is 9 days old" in one(doctor._backups(config, None))
