@@ -15,10 +15,13 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import os
 import pickle
 import re
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -290,7 +293,18 @@ def _jupyter_server_extension_points() -> list[dict]:
     return [{"module": __name__}]
 
 
+def _end_with(parent: int) -> None:
+    """End this server when the process that started it has ended: a hub that was killed, which another one will replace.
+
+    The kernel's own signal for that does not come where the grader has another user id than what started it.
+    """
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _load_jupyter_server_extension(app) -> None:
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     formgrader = HubFormgrader(parent=app)
     formgrader.root_dir = app.root_dir
     formgrader.log = app.log

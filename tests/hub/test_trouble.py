@@ -220,6 +220,7 @@ def test_a_hub_that_is_killed_takes_no_work_with_it(hub, ada, folder):
         process.kill()
     hub.process.wait(30)
     until(lambda: not is_reached(ada), "the proxy to end with its hub")
+    until(lambda: graders(folder) == [], "the grader to end with its hub")
     unsaved = (f"amp/{WORK}/notes.txt", "written while the hub was away", "file", "text")
     with pytest.raises(requests.ConnectionError):
         ada.write(*unsaved)
@@ -229,3 +230,4 @@ def test_a_hub_that_is_killed_takes_no_work_with_it(hub, ada, folder):
             assert same.run("print(work)") == "not lost\n"
         ada.write(*unsaved)
         assert ada.press("submit", WORK)["success"] and len(lines(ada)) == count + 1
+        assert len(graders(folder)) == 1
