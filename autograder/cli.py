@@ -362,7 +362,8 @@ def feedback(
         opened = Course(course, db)
         opened.room(assignment)
         written = pages.write(opened, assignment)
-        typer.echo(f"Wrote {len(written)} pages: {opened.path('feedback', '*', assignment) / (assignment + '.html')}")
+        pages_said = "1 page" if len(written) == 1 else f"{len(written)} pages"
+        typer.echo(f"Wrote {pages_said}: {opened.path('feedback', '*', assignment) / (assignment + '.html')}")
 
 
 @app.command()

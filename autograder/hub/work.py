@@ -104,7 +104,8 @@ def _feedback(course, order: Order) -> dict:
     from autograder import feedback
 
     written = feedback.write(course, order.assignment)
-    return {"success": True, "log": f"Wrote {len(written)} pages, as `autograder feedback {order.assignment}` does."}
+    pages = "1 page" if len(written) == 1 else f"{len(written)} pages"
+    return {"success": True, "log": f"Wrote {pages}, as `autograder feedback {order.assignment}` does."}
 
 
 def _require_sandboxed(order: Order) -> None:

@@ -45,6 +45,8 @@ def open_and_run(page, lab, name):
     page.goto(f"{address}/lab/tree/{name}?token={token}&reset", wait_until="domcontentloaded")
     page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=120_000)
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=120_000)
+    # On a busy machine the indicator is idle before there is a kernel, and what is run then is lost.
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").first.wait_for(timeout=120_000)
     page.locator(".jp-Notebook .jp-Cell").first.click()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
