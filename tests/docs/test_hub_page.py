@@ -20,7 +20,7 @@ import requests
 import websocket
 from commands import Shell, inline, options_exist, read
 from lab_server import free_port
-from people import Hub, Person, end, processes, until
+from people import Hub, Person, end, processes, started, until
 
 PAGE = "hub/README.md"
 ASSIGNMENT = "01_fp16_range"
@@ -64,26 +64,9 @@ def folder(tmp_path_factory):
         process.kill()
 
 
-def started(shell: Shell, command: str, add: str = "") -> Hub:
+def typed(shell: Shell, command: str, add: str = "") -> Hub:
     """A hub, from what somebody types; it answers."""
-    said = shell.folder / f"said-{uuid.uuid4().hex[:8]}.txt"
-    with open(said, "wb") as output:
-        process = subprocess.Popen(
-            shlex.split(f"{command} {add}"),
-            cwd=shell.folder,
-            env=shell.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    hub = Hub(said, process)
-    try:
-        until(lambda: process.poll() is not None or re.search(r"is at\s+http", hub.words), "the hub", 300, 0.2)
-        assert process.poll() is None, hub.words
-    except BaseException:
-        end(process)
-        raise
-    return hub
+    return started(shlex.split(f"{command} {add}"), shell.folder, cwd=shell.folder, env=shell.environment)
 
 
 class Terminal:
@@ -144,7 +127,7 @@ def test_it_is_installed_as_the_readme_and_ci_install_it(root, shell):
 @slow
 @under("Look at a whole hub")
 def test_the_demo_shows_people_and_passwords_and_is_gone_with_ctrl_c(hub_can_run, shell):
-    hub = started(shell, shell.next("autograder hub --demo"), "--one")
+    hub = typed(shell, shell.next("autograder hub --demo"), "--one")
     made = Path(re.search(r"Everything is in (.*?):", hub.words)[1])
     try:
         assert sorted(hub.passwords) == ["ada", "alan", "emmy", "grace"] and made.is_dir()
@@ -172,7 +155,7 @@ def test_two_files_make_a_hub(hub_can_run, root, shell, own):
     yaml, _ = blocks(root, "yaml")
     (files / "course.yaml").write_text(f"{yaml}port: {free_port()}\n", encoding="utf-8")
     (files / "roster.csv").write_text(*blocks(root, "csv"), encoding="utf-8")
-    hub = own["hub"] = started(shell, shell.next("autograder hub --config my-hub/course.yaml"))
+    hub = own["hub"] = typed(shell, shell.next("autograder hub --config my-hub/course.yaml"))
     with open(files / "state" / "passwords.csv", encoding="utf-8") as file:
         own["passwords"] = {row[0]: row[1] for row in csv.reader(file)}
     assert {"grace", "ada", "emmy"} <= set(own["passwords"])

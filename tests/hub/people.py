@@ -49,24 +49,31 @@ class Hub:
         return dict(re.findall(r"^\s+(\w+)\s+(\S+)\s+(?:student|instructor)$", self.words, re.M))
 
 
-@contextmanager
-def running(folder: Path, *arguments: str) -> Iterator[Hub]:
-    """`autograder hub ARGUMENTS`, once it answers; `folder` takes what it prints. It is stopped as by Ctrl-C."""
-    said = folder / f"said-{uuid.uuid4().hex[:8]}.txt"
+def started(command: list[str], said_in: Path, **options) -> Hub:
+    """A hub, once it answers, from the command that starts it (`options` are Popen's). A file in `said_in` takes its words."""
+    said = said_in / f"said-{uuid.uuid4().hex[:8]}.txt"
     with open(said, "wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "autograder.cli", "hub", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, **options
         )
     hub = Hub(said, process)
     try:
         until(lambda: process.poll() is not None or re.search(r"is at\s+http", hub.words), "the hub", 300, 0.2)
         assert process.poll() is None, hub.words
+    except BaseException:
+        end(process)
+        raise
+    return hub
+
+
+@contextmanager
+def running(folder: Path, *arguments: str) -> Iterator[Hub]:
+    """`autograder hub ARGUMENTS`, once it answers; `folder` takes what it prints. It is stopped as by Ctrl-C."""
+    hub = started([sys.executable, "-m", "autograder.cli", "hub", *arguments], folder)
+    try:
         yield hub
     finally:
-        end(process)
+        end(hub.process)
 
 
 @contextmanager

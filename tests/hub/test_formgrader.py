@@ -1,6 +1,5 @@
 """formgrader in a grader service: a real Jupyter server, whose work is done in processes of their own."""
 
-import importlib.util
 import json
 import os
 import pickle
@@ -20,22 +19,12 @@ import pytest
 pytest.importorskip("nbgrader", reason="requires nbgrader")
 pytest.importorskip("jupyter_server", reason="requires Jupyter Server")
 
+from grader_fixtures import grader
 from jupyter_service import Server, until
 
 from autograder.hub import exchange, work
 from autograder.hub.work import Order
 
-
-def _of_the_grader():
-    """The grader's own test fixtures: a course with an assignment that is graded in a moment."""
-    path = Path(__file__).resolve().parents[1] / "autograder" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("tests_of_the_grader", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-grader = _of_the_grader()
 boxed, tiny_rooms, tiny_course, handed_in = grader.boxed, grader.tiny_rooms, grader.tiny_course, grader.handed_in
 
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 
 import psutil
 import pytest
 import requests
+from grader_fixtures import grader
 from people import Person, class_of, processes, running, until
 
 pytestmark = [
@@ -21,17 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning"),
 ]
 
-
-def _of_the_grader():
-    """The grader's own test fixtures: a course with an assignment that is graded in a moment."""
-    path = Path(__file__).resolve().parents[1] / "autograder" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("tests_of_the_grader", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-grader = _of_the_grader()
 boxed, tiny_rooms, tiny_course = grader.boxed, grader.tiny_rooms, grader.tiny_course
 WORK = "tiny"
 
