@@ -102,12 +102,16 @@ class Reference:
             )
         if outcome.get("outcome") == "timeout":
             return without_evidence(exercise, "timeout")
-        return without_evidence(
-            exercise,
-            "raises",
-            "The Python process ended while your code ran: it called exit, or took "
-            "more memory or time than an answer may.",
-        )
+        return without_evidence(exercise, "raises", f"{_end_in_words(outcome)}.")
+
+
+def _end_in_words(outcome: dict) -> str:
+    """Why there is no evidence of an answer whose process is gone."""
+    why = outcome.get("why")
+    if why in ("memory", "processes"):
+        return f"The Python process was ended while your code ran: it took more {why} than an answer may"
+    how = {"exit": " by itself, as after a call of exit", "silence": ""}.get(why, f" with {why}" if why else "")
+    return f"The Python process ended{how} while your code ran"
 
 
 def job(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[str]]]) -> dict:
@@ -181,14 +185,7 @@ def _expected(room: Room, name: str, raw: dict[str, dict]) -> list[dict]:
     """The solution's evidence for an exercise. RoomError where it gave none."""
     exercise, outcome = room.exercises[name], raw.get("solution")
     if outcome is None or outcome["outcome"] != "evidence":
-        said = (
-            "no result"
-            if outcome is None
-            else error_in_words(outcome["error"])
-            if "error" in outcome
-            else outcome["outcome"]
-        )
-        raise RoomError(f"{room.name}: the solution of {name} could not be probed: {said}")
+        raise RoomError(f"{room.name}: the solution of {name} could not be probed: {_why_not(outcome)}")
     expected = read_records(outcome["records"], exercise)
     for record in expected:
         if record["error"]:
@@ -197,3 +194,11 @@ def _expected(room: Room, name: str, raw: dict[str, dict]) -> list[dict]:
                 f"{error_in_words(record['error'])}"
             )
     return expected
+
+
+def _why_not(outcome: dict | None) -> str:
+    if outcome is None:
+        return "no result"
+    if "error" in outcome:
+        return error_in_words(outcome["error"])
+    return "timeout" if outcome["outcome"] == "timeout" else _end_in_words(outcome)

@@ -8,7 +8,8 @@ runs an answer itself: it holds the clock and the scales. A job:
                    "cells": [{"id": "…", "source": "…", "exercise": name or null}, …]}]}
 
 Each line that comes out is a result: {"variant", "exercise", "outcome"} with outcome `evidence` (and "records"), `raises` (the
-name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes", and "why" where a limit was passed).
+name is not there; "error"), `timeout` or `died` (and "where": "cell" or "probes", and "why": the limit that was passed, or how
+the process ended).
 
 For an exercise the notebook's cells run in order up to the exercise's first check cell, then its probes, all in one fork in
 which no probe of another exercise has run. So what a cell does to PyTorch or to Python it does to the exercises behind it,
@@ -27,6 +28,7 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
@@ -167,6 +169,7 @@ class Run:
             except Exception as error:
                 _send(pipe, {"failed": f"{type(error).__name__}: {error}"})
                 os._exit(0)
+            _new_thread_pool()
             # The answer keeps no way to write but this pipe, on which the parent takes one outcome of one exercise.
             os.closerange(3, pipe)
             os.closerange(pipe + 1, 1 << 16)
@@ -225,7 +228,9 @@ class Run:
                 continue
             chunk = os.read(pipe, 1 << 20)
             held += chunk
-            if not chunk or len(held) > MAX_LINE:
+            if not chunk:
+                return {"outcome": "died", "why": _end(pid), **where}, last
+            if len(held) > MAX_LINE:
                 return {"outcome": "died", **where}, last
             if b"\n" not in chunk:
                 continue
@@ -246,6 +251,18 @@ class Run:
                 limits.begin(self.exercise.seconds if cell is None else self.cell_seconds)
 
 
+def _new_thread_pool() -> None:
+    """Have PyTorch make its thread pool anew, as it does on the first use after a fork, while there is one thread.
+
+    It does not lock what it does then, and autograd starts a thread for each device that PyTorch takes to be there: eight
+    where fake tensors (ampkit.ops) stand for CUDA's. Two of them at once end the process: "Invalid thread pool!"
+    (pytorch issue 178535), which happened to one right answer in forty.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+
+
 def _report(line: bytes) -> dict:
     try:
         message = parse(line)
@@ -264,6 +281,15 @@ def _send(pipe: int, message: dict) -> None:
 def _write(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]
+
+
+def _end(pid: int) -> str:
+    """How a child that closed its pipe has ended, in a word. It does so a moment later, or lives on and says nothing."""
+    for _ in range(20):
+        if end := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return "exit" if end.si_code == os.CLD_EXITED else signal.Signals(end.si_status).name
+        time.sleep(0.01)
+    return "silence"
 
 
 def _kill(pid: int) -> None:

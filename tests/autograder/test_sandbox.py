@@ -126,7 +126,35 @@ def f():
 def test_a_cell_that_never_comes_back_costs_its_own_exercise_only(boxed, source):
     results = run(source)
     assert results["f"]["outcome"] in ("timeout", "died") and results["f"]["where"] == "cell"
+    assert results["f"]["why"] == ("exit" if "exit" in source else "time")
     assert value(results["g"]) == 7
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["boxed", "course's own"])
+def test_a_crash_says_its_signal(boxed, inside):
+    result = run("import ctypes\ndef f():\n    ctypes.string_at(0)", boxed=inside)["f"]
+    assert (result["outcome"], result["why"], result["where"]) == ("died", "SIGSEGV", "probes")
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["boxed", "course's own"])
+def test_backward_works_in_every_fork(boxed, inside):
+    """With fake tensors in the process autograd starts eight threads, of which two could make PyTorch's pool at once."""
+    source = """
+import torch
+from torch._subclasses import FakeTensorMode
+
+def f():
+    with FakeTensorMode():
+        torch.ones(1, device="cuda")
+    x = torch.ones(2, requires_grad=True)
+    (x * x).sum().backward()
+    return x.grad
+"""
+    one = job(source)
+    many = {**one, "variants": one["variants"] * 100}
+    with ThreadPoolExecutor(3) as pool:  # more than there are cores here: a thread is to be interrupted
+        for results in pool.map(lambda _: sandbox.run(many, boxed=inside, seconds=120), range(3)):
+            assert [result["outcome"] for result in results] == ["evidence"] * 100, results
 
 
 @pytest.mark.parametrize(
