@@ -658,7 +658,7 @@ def _show(record: dict, name: str) -> None:
 
 def _write_json(path: Path | None, records: list[dict]) -> None:
     if path:
-        from autograder.reference import write_atomically
+        from autograder.atomic import write_atomically
 
         write_atomically(path, json.dumps(records, indent=1).encode() + b"\n", 0o644)
 

@@ -28,10 +28,11 @@ from functools import cached_property
 from pathlib import Path
 
 from autograder import journal, release
+from autograder.atomic import write_atomically
 from autograder.errors import CourseError, RoomError
 from autograder.gradebook import Book, gradebook
 from autograder.probes import PUBLIC_SECRET
-from autograder.reference import Reference, compute, write_atomically
+from autograder.reference import Reference, compute
 from autograder.room import ROOMS, Room, find_room
 
 CONFIG = '''\

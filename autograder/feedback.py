@@ -6,10 +6,10 @@ from pathlib import Path
 
 import nbformat
 
+from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.gradebook import gradebook
-from autograder.reference import write_atomically
 from autograder.room import answer_cells
 
 PAGE = """\

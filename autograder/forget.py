@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autograder import journal
+from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.gradebook import gradebook
-from autograder.reference import write_atomically
 
 if TYPE_CHECKING:
     from autograder.hub.config import HubConfig

@@ -11,10 +11,11 @@ from pathlib import Path
 import nbformat
 
 from autograder import bundle, sandbox
+from autograder.atomic import write_atomically
 from autograder.errors import RoomError
 from autograder.margins import SAFE, margins
 from autograder.probes import PUBLIC_SECRET
-from autograder.reference import Reference, compute, job, write_atomically
+from autograder.reference import Reference, compute, job
 from autograder.room import ROOT, Room
 from autograder.verdict import Result
 

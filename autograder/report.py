@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import CourseError
 from autograder.grading import STATUSES
-from autograder.reference import write_atomically
 
 # A submission of another status was not run to its end, and its diagnoses say nothing about its answers.
 RAN = ("graded", "timeout")

@@ -19,12 +19,13 @@ from pathlib import Path
 from nbformat import v4
 
 from autograder import journal, submission
+from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import AutograderError, SubmissionError, WorkerError
 from autograder.executors import Pool
 from autograder.gradebook import Book
 from autograder.grading import Grade, grade_many, unreadable
-from autograder.reference import Reference, write_atomically
+from autograder.reference import Reference
 
 READINGS = 5  # of a submission that changes meanwhile
 PAUSE_SECONDS = 0.2

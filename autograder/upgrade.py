@@ -20,10 +20,10 @@ from pathlib import Path
 
 from autograder import course as courses
 from autograder import journal
+from autograder.atomic import write_atomically
 from autograder.bundle import file_name
 from autograder.course import Course
 from autograder.errors import CourseError, RoomError
-from autograder.reference import write_atomically
 from autograder.room import Room
 
 LEFT_OUT = ("__pycache__", ".ipynb_checkpoints")

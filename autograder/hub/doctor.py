@@ -145,8 +145,7 @@ def _driver() -> Found:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who a process on a GPU is: its hub user or its account, its program, and hours since its "
-    "server was last active."""
+    """Who a process on a GPU is: its hub user or its account, its program, and hours since its server was last active."""
 
     user: str
     program: str
@@ -659,8 +658,7 @@ def _is_begun(config: HubConfig) -> bool:
 
 
 def _is_backup(path: Path, mark: str) -> bool:
-    """Whether it is an archive of ours. Of .tar.zst only its name is known where Python cannot read "
-    "that (before 3.14)."""
+    """Whether it is an archive of ours. Of .tar.zst only its name is known where Python cannot read it (before 3.14)."""
     if not path.name.endswith(".gz"):
         return True
     try:
