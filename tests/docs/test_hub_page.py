@@ -20,7 +20,7 @@ import requests
 import websocket
 from commands import Shell, inline, options_exist, read
 from lab_server import free_port
-from people import Hub, Person, end, processes, started, until
+from people import Hub, Person, end, end_all, processes, started, until
 
 PAGE = "hub/README.md"
 ASSIGNMENT = "01_fp16_range"
@@ -60,8 +60,7 @@ def folder(tmp_path_factory):
     """Where this page's commands are typed, and nobody else's. What is left of its hubs ends with it."""
     path = tmp_path_factory.mktemp("instructor")
     yield path
-    for process in processes(str(path)):
-        process.kill()
+    end_all(str(path))
 
 
 def typed(shell: Shell, command: str, add: str = "") -> Hub:

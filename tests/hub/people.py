@@ -14,14 +14,17 @@ import sys
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import psutil
 import requests
 import websocket
+
+T = TypeVar("T")
 
 NAVIGATE = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}  # what a browser says when a page is opened
 
@@ -100,9 +103,7 @@ def class_of(folder: Path, students: list[str], course: Path, assignment: str, *
         with running(folder, "--config", str(hub.path)) as started:
             yield started
     finally:
-        for process in processes(str(folder)):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        end_all(str(folder))
 
 
 def end(process: subprocess.Popen) -> None:
@@ -265,16 +266,30 @@ class Kernel:
                 return "".join(printed)
 
 
-def processes(of: str) -> list[psutil.Process]:
-    """Every process whose command line or environment names `of`, such as a hub's folder."""
+def processes(of: str, which: Callable[[psutil.Process], bool] = lambda one: True) -> list[psutil.Process]:
+    """Every process whose command line or environment names `of`, such as a hub's folder, and that is `which`."""
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and (
-                any(of in word for word in process.cmdline())
-                or any(of in value for value in process.environ().values())
-            ):
+            if process.pid == os.getpid():
+                continue
+            words = [*process.cmdline(), *process.environ().values()]
+            if any(of in word for word in words) and which(process):
                 found.append(process)
         except psutil.Error:
             continue
     return found
+
+
+def told(processes: Iterable[psutil.Process], question: Callable[[psutil.Process], T]) -> list[T]:
+    """What each process answers; one that has just ended answers nothing."""
+    answers = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            answers.append(question(process))
+    return answers
+
+
+def end_all(of: str) -> None:
+    """End every process that names `of`."""
+    told(processes(of), psutil.Process.kill)

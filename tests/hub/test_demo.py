@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 import requests
-from people import Hub, Person, end, processes, running, until
+from people import Hub, Person, end, end_all, processes, running, told, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hub_can_run")]
 
@@ -100,8 +100,8 @@ def test_it_listens_on_this_machine_only(demo, folder):
     mine = processes(str(folder)) + demo_processes(demo)
     listening = {
         connection.laddr.ip
-        for process in {one.pid: one for one in mine}.values()
-        for connection in process.net_connections("inet")
+        for connections in told({one.pid: one for one in mine}.values(), lambda one: one.net_connections("inet"))
+        for connection in connections
         if connection.status == psutil.CONN_LISTEN
     }
     assert listening == {"127.0.0.1"}
@@ -113,9 +113,8 @@ def test_passwords_are_kept_as_hashes_and_by_their_owner_alone(demo, folder):
     secrets = [password.encode() for password in demo.passwords.values()]
     held = [one for one in folder.rglob("*") if one.is_file() and any(word in one.read_bytes() for word in secrets)]
     assert held == []
-    assert not any(
-        password in str(one.environ()) for one in processes(str(folder)) for password in demo.passwords.values()
-    )
+    environments = told(processes(str(folder)), lambda one: str(one.environ()))
+    assert environments and not any(password in words for words in environments for password in demo.passwords.values())
 
 
 @pytest.mark.parametrize(
@@ -337,8 +336,7 @@ def real(demo, folder):
     for hub in hubs:
         if hub.process.poll() is None:
             end(hub.process)
-    for process in processes(str(folder)):
-        process.kill()
+    end_all(str(folder))
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -348,7 +346,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def boxes(folder, name: str) -> list[psutil.Process]:
-    return [one for one in processes(str(folder / "homes" / name)) if "--unshare-pid" in one.cmdline()]
+    return processes(str(folder / "homes" / name), lambda one: "--unshare-pid" in one.cmdline())
 
 
 def test_a_hub_that_is_restarted_or_killed_takes_nothing_from_a_student_at_work(real, demo, folder):

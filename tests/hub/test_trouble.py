@@ -158,7 +158,7 @@ def test_a_full_exchange_says_so_and_loses_nothing(ada, small_exchange):
 
 def at_work(folder) -> list[psutil.Process]:
     """The processes in which formgrader's work is done."""
-    return [one for one in processes(str(folder)) if "autograder.hub.work" in one.cmdline()]
+    return processes(str(folder), lambda one: "autograder.hub.work" in one.cmdline())
 
 
 def test_a_grading_process_that_is_killed_is_told_and_the_next_press_grades(formgrader, folder):
@@ -183,13 +183,14 @@ def test_a_grader_that_is_killed_is_started_again_by_the_hub(formgrader, folder)
 
 def graders(folder) -> list[psutil.Process]:
     """The grader service, without what starts it."""
-    return [
-        one
-        for one in processes(str(folder))
-        if one.environ().get("JUPYTERHUB_SERVICE_NAME") == "amp"
-        and one.cmdline()[-2:] == ["-m", "jupyterhub.singleuser"]
-        and "--" not in one.cmdline()
-    ]
+    return processes(
+        str(folder),
+        lambda one: (
+            one.environ().get("JUPYTERHUB_SERVICE_NAME") == "amp"
+            and one.cmdline()[-2:] == ["-m", "jupyterhub.singleuser"]
+            and "--" not in one.cmdline()
+        ),
+    )
 
 
 def is_reached(person: Person) -> bool:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from people import Person, class_of, processes
+from people import Person, class_of, processes, told
 
 pytestmark = [
     pytest.mark.slow,
@@ -92,6 +92,6 @@ def test_twelve_students_at_once_fetch_and_hand_in_and_nothing_is_lost(hub, fold
 
 def _memory(folder) -> int:
     """What students' servers hold, in bytes: what several share is counted once."""
-    boxes = [one for one in processes(str(folder)) if one.name() == "bwrap"]
-    inside = {one.pid: one for box in boxes for one in box.children(recursive=True)}
-    return sum(one.memory_full_info().pss for one in inside.values())
+    boxes = processes(str(folder), lambda one: one.name() == "bwrap")
+    inside = {one.pid: one for some in told(boxes, lambda box: box.children(recursive=True)) for one in some}
+    return sum(told(inside.values(), lambda one: one.memory_full_info().pss))
