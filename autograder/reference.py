@@ -16,10 +16,19 @@ from pathlib import Path
 
 from autograder import executors, sandbox
 from autograder.atomic import write_atomically
-from autograder.errors import RoomError
+from autograder.errors import EvidenceError, RoomError
 from autograder.probes import seeds
 from autograder.room import Room
-from autograder.verdict import Explanation, Result, error_in_words, judge, read_error, read_records, without_evidence
+from autograder.verdict import (
+    Explanation,
+    Result,
+    compare,
+    error_in_words,
+    judge,
+    read_error,
+    read_records,
+    without_evidence,
+)
 
 CELL_SECONDS = 20.0
 
@@ -89,6 +98,17 @@ class Reference:
 
     def _path(self, name: str) -> Path | None:
         return self.cache / f"{name}.json" if self.cache else None
+
+    def is_right(self, name: str, outcome: dict) -> bool:
+        """Whether what the runner said of an answer to exercise `name` is, to the last piece, what the solution shows."""
+        if outcome.get("outcome") != "evidence":
+            return False
+        exercise = self.room.exercises[name]
+        try:
+            got = read_records(outcome.get("records"), exercise)
+        except EvidenceError:
+            return False
+        return not any(comparison.words for comparison in compare(exercise, self.expected[name], got))
 
     def result(self, name: str, outcome: dict) -> Result:
         """The verdict on what the runner said of an answer to exercise `name`."""

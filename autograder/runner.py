@@ -17,6 +17,10 @@ as in the notebook, and to nothing else: what it does to its process, its /tmp a
 cell that hangs or ends the process is left out for the others' sake, and its own exercise gets the blame. In a box each fork
 is shut in by itself (confine.py): it cannot see the process that watches it.
 
+With "together": true all exercises of a variant run in one fork, and their cells once: for an answer that is right in every
+exercise that takes half the time. What is not right then, or did not come, is asked for again by itself: nobody loses by it
+what another exercise did.
+
 With "forks": false everything runs in this one process instead. That is for the course's own code on systems that cannot
 fork a process with PyTorch in it (Windows, macOS), where a learner's checks are made too.
 """
@@ -29,7 +33,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,6 +42,7 @@ from autograder.evidence import MAX_LINE, parse
 
 if TYPE_CHECKING:  # it is Linux's; this module runs everywhere
     from autograder.confine import Cage
+    from autograder.probes import Exercise
 
 
 class Notebook:
@@ -107,12 +112,21 @@ def work(job: dict, out: int, tools: Tools, cage: Cage | None = None) -> None:
     exercises = load_checks(job["checks"], job["assignment"])
     with recording_torch():  # before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too
         for variant in job["variants"]:
-            left_out: set[int] = set()
-            for name, seeds in variant["exercises"].items():
-                run = Run(tools.notebook, exercises[name], variant["cells"], seeds, job["cell_seconds"], cage)
-                result = run.result(left_out) if job["forks"] else run.in_this_process()
-                line = json.dumps({**result, "variant": variant["name"], "exercise": name}, allow_nan=False)
+
+            def emit(exercise: str, outcome: dict, name: str = variant["name"]) -> None:
+                line = json.dumps({**outcome, "variant": name, "exercise": exercise}, allow_nan=False)
                 _write(out, line.encode() + b"\n")
+
+            left_out: set[int] = set()
+            wanted = [(exercises[name], seeds) for name, seeds in variant["exercises"].items()]
+            for some in [wanted] if job.get("together") else [[one] for one in wanted]:
+                run = Run(tools.notebook, some, variant["cells"], job["cell_seconds"], cage)
+                if not job["forks"]:
+                    run.in_this_process(emit)
+                elif job.get("together"):
+                    run.attempt(emit, left_out)
+                else:
+                    run.isolated(emit, left_out)
 
 
 def main() -> None:
@@ -126,25 +140,37 @@ def main() -> None:
 
 
 class Run:
-    """One exercise of one variant."""
+    """Exercises of one variant in one fork: the notebook's cells in order, and at an exercise's first check its probes."""
 
-    def __init__(self, notebook, exercise, cells, seeds, cell_seconds, cage) -> None:
-        self.notebook, self.exercise, self.seeds, self.cell_seconds = notebook, exercise, seeds, cell_seconds
+    def __init__(self, notebook, wanted: list[tuple[Exercise, dict]], cells, cell_seconds, cage) -> None:
+        self.notebook, self.cells, self.cell_seconds = notebook, cells, cell_seconds
         self.cage: Cage | None = cage
-        checks = [i for i, cell in enumerate(cells) if cell.get("check") == exercise.name]
-        self.cells = cells[: checks[0]] if checks else cells
+        checks = {cell["check"]: i for i, cell in reversed(list(enumerate(cells))) if cell.get("check")}
+        # An exercise, its seeds, and the cell that its own cells end before.
+        self.stops = sorted(
+            ((exercise, seeds, checks.get(exercise.name, len(cells))) for exercise, seeds in wanted),
+            key=lambda stop: stop[2],
+        )
 
-    def result(self, left_out: set[int]) -> dict:
+    def isolated(self, emit: Callable[[str, dict], None], left_out: set[int]) -> None:
+        """Emit the outcome of the one exercise. `left_out`: cells known to end a process, to which this one may add."""
+        ((exercise, _, _),) = self.stops
         while True:
-            result, cell = self.attempt(left_out)
-            if result["outcome"] in ("evidence", "raises") or cell is None:
-                return result
+            trouble, cell = self.attempt(emit, left_out)
+            if trouble is None:
+                return
+            if cell is None:
+                return emit(exercise.name, trouble)
             left_out.add(cell)
-            if self.cells[cell].get("exercise") == self.exercise.name:
-                return {**result, "where": "cell"}
+            if self.cells[cell].get("exercise") == exercise.name:
+                return emit(exercise.name, {**trouble, "where": "cell"})
 
-    def attempt(self, left_out: set[int]) -> tuple[dict, int | None]:
-        """Fork, run, watch the clock. The result, and the cell that was running where a cell never came back."""
+    def attempt(self, emit: Callable[[str, dict], None], left_out: set[int]) -> tuple[dict | None, int | None]:
+        """Fork, run, watch the clock, and emit outcomes as they come.
+
+        The trouble that the fork ended with, None if it came to the end, and the cell that was running where one never
+        came back.
+        """
         from autograder.confine import pids
 
         before = pids() if self.cage else set()
@@ -154,7 +180,7 @@ class Run:
             self.in_child(write, left_out)
         os.close(write)
         try:
-            return self.watch(read, pid, before)
+            return self.watch(emit, read, pid, before)
         finally:
             os.close(read)
             _kill(pid)
@@ -170,52 +196,72 @@ class Run:
                 _send(pipe, {"failed": f"{type(error).__name__}: {error}"})
                 os._exit(0)
             _new_thread_pool()
-            # The answer keeps no way to write but this pipe, on which the parent takes one outcome of one exercise.
+            # The answer keeps no way to write but this pipe, on which the parent takes one outcome of each exercise.
             os.closerange(3, pipe)
             os.closerange(pipe + 1, 1 << 16)
-            try:
-                _send(pipe, self.run(left_out, lambda cell: _send(pipe, {"cell": cell})))
-            except EvidenceError as error:
-                _send(pipe, {"outcome": "raises", "error": {"type": "EvidenceError", "message": str(error)}})
+            for message in self.run(left_out):
+                try:
+                    _send(pipe, message)
+                except EvidenceError as error:
+                    _send(pipe, _raises(error))
         finally:
             os._exit(0)
 
-    def in_this_process(self) -> dict:
+    def in_this_process(self, emit: Callable[[str, dict], None]) -> None:
         self.notebook.shell.reset(new_session=False)
-        return self.run(set(), lambda cell: None)
+        names = iter([exercise.name for exercise, _, _ in self.stops])
+        for message in self.run(set()):
+            if "outcome" in message:
+                emit(next(names), message)
 
-    def run(self, left_out: set[int], begin: Callable[[int | None], None]) -> dict:
-        """Run the cells, then the probes; `begin` is told which cell begins, and None when they are done."""
+    def run(self, left_out: set[int]) -> Iterator[dict]:
+        """Run the cells and the probes: which cell begins, None when those of an exercise are done, then its outcome."""
+        errors, done = {}, 0
+        for exercise, seeds, end in self.stops:
+            for i in range(done, end):
+                cell = self.cells[i]
+                if cell.get("check") or i in left_out:
+                    continue
+                yield {"cell": i}
+                raised = self.notebook.run(cell)
+                if raised is not None:
+                    errors[cell.get("exercise")] = raised
+            done = end
+            yield {"cell": None}
+            try:
+                outcome = self.probe(exercise, seeds, errors.get(exercise.name))
+            except EvidenceError as error:
+                outcome = _raises(error)
+            yield outcome
+
+    def probe(self, exercise: Exercise, seeds: dict, error: BaseException | None) -> dict:
+        """The outcome of an exercise whose cells have run; `error` is what one of its own cells raised."""
         from autograder.evidence import encode
         from autograder.probes import describe, run_probes
 
-        error = None
-        for i, cell in enumerate(self.cells):
-            if cell.get("check") or i in left_out:
-                continue
-            begin(i)
-            raised = self.notebook.run(cell)
-            if raised is not None and cell.get("exercise") == self.exercise.name:
-                error = raised
-        begin(None)
         try:
-            answer = self.exercise.answer(self.notebook.shell.user_ns)
+            answer = exercise.answer(self.notebook.shell.user_ns)
         except NameError as missing:
             return {"outcome": "raises", "error": describe(error or missing, self.notebook.line)}
-        records = run_probes(self.exercise, answer, self.seeds, self.notebook.line)
+        records = run_probes(exercise, answer, seeds, self.notebook.line)
         for record in records:
             record["seen"] = {key: encode(value) for key, value in record["seen"].items()}
         return {"outcome": "evidence", "records": records}
 
-    def watch(self, pipe: int, pid: int, before: set[int]) -> tuple[dict, int | None]:
-        """The outcome that the child reports, and the cell that was running where it reports none.
+    def watch(
+        self, emit: Callable[[str, dict], None], pipe: int, pid: int, before: set[int]
+    ) -> tuple[dict | None, int | None]:
+        """Emit the outcomes that the child reports. What attempt() returns.
 
         What comes out of the pipe is written by a process that runs an answer: a cell may only be followed by a later
         one, so that the clock is not set back for ever, and anything else than a report counts as the child's end.
         """
         from autograder.confine import Limits
 
+        stops = iter(self.stops)
+        exercise, _, end = next(stops)
         cell: int | None = -1
+        begun = False
         limits, held = Limits(self.cage, pid, before, self.cell_seconds), bytearray()
         while True:
             where = {"where": "probes" if cell is None else "cell"}
@@ -238,17 +284,26 @@ class Run:
             held = bytearray(rest)
             for line in lines:
                 message = _report(line)
-                if cell == -1 and "failed" in message:  # no answer has run yet: it is we who could not shut it in
+                if not begun and "failed" in message:  # no answer has run yet: it is we who could not shut it in
                     raise RuntimeError(message["failed"])
-                if message.get("outcome") == "evidence":
-                    return {"outcome": "evidence", "records": message.get("records")}, None
-                if message.get("outcome") == "raises":
-                    return {"outcome": "raises", "error": message.get("error")}, None
-                begun = message.get("cell", -1)
-                if cell is None or not (begun is None or (type(begun) is int and cell < begun < len(self.cells))):
+                begun = True
+                if message.get("outcome") in ("evidence", "raises"):
+                    content = "records" if message["outcome"] == "evidence" else "error"
+                    emit(exercise.name, {"outcome": message["outcome"], content: message.get(content)})
+                    cell, stop = end - 1, next(stops, None)
+                    if stop is None:
+                        return None, None
+                    exercise, _, end = stop
+                    continue
+                next_cell = message.get("cell", -1)
+                if cell is None or not (next_cell is None or (type(next_cell) is int and cell < next_cell < end)):
                     return {"outcome": "died", **where}, last
-                cell = begun
-                limits.begin(self.exercise.seconds if cell is None else self.cell_seconds)
+                cell = next_cell
+                limits.begin(exercise.seconds if cell is None else self.cell_seconds)
+
+
+def _raises(error: EvidenceError) -> dict:
+    return {"outcome": "raises", "error": {"type": "EvidenceError", "message": str(error)}}
 
 
 def _new_thread_pool() -> None:

@@ -189,7 +189,7 @@ def expected(world) -> dict[str, list[dict]]:
 
 def score(expected, results: dict[str, dict], name: str) -> float:
     exercise = EXERCISES[name]
-    if results[name]["outcome"] != "evidence":
+    if results.get(name, {}).get("outcome") != "evidence":
         return 0.0
     try:
         got = read_records(results[name]["records"], exercise)
@@ -198,8 +198,9 @@ def score(expected, results: dict[str, dict], name: str) -> float:
     return judge(exercise, expected[name], got, []).score
 
 
-def run(world, source: str, *, boxed: bool = True) -> dict[str, dict]:
-    return {result["exercise"]: result for result in sandbox.run(job(world, source), boxed=boxed, seconds=90)}
+def run(world, source: str, *, boxed: bool = True, together: bool = False) -> dict[str, dict]:
+    wanted = {**job(world, source), "together": together}
+    return {result["exercise"]: result for result in sandbox.run(wanted, boxed=boxed, seconds=90)}
 
 
 def says(source: str) -> str:
@@ -223,15 +224,19 @@ def test_the_right_answers_earn_all_points(boxed, world, expected):
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f"{path.parent.name}-{path.stem}" for path in FILES])
-def test_an_attack_harms_nobody_but_itself(boxed, world, expected, path):
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_an_attack_harms_nobody_but_itself(boxed, world, expected, path, together):
+    """By itself, and in the first run of a submission, where the answer behind it has the same process."""
     source = path.read_text()
     before, warm, heard = world.state(), sandbox.warm().process.pid, len(world.heard)
-    results = run(world, source)
-    said = json.dumps(results["f"])
+    results = run(world, source, together=together)
+    said = json.dumps(list(results.values()))
     assert score(expected, results, "f") == 0, "it earns nothing"
-    if "Behind it: lost" not in source:
-        assert score(expected, results, "g") == 2.0, "the right answer behind it counts"
-    assert re.search(says(source).replace(r"\"", '"'), said.replace('\\"', '"')), said[:1000]
+    if not together:
+        if "Behind it: lost" not in source:
+            assert score(expected, results, "g") == 2.0, "the right answer behind it counts"
+        said = json.dumps(results["f"])
+        assert re.search(says(source).replace(r"\"", '"'), said.replace('\\"', '"')), said[:1000]
     assert SECRET not in said and len(world.heard) == heard, "nothing was learnt, nothing got out"
     assert world.victim.poll() is None and sandbox.warm().process.pid == warm, "nobody was ended"
     assert world.survivors() == [], "nothing is left running"

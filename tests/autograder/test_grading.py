@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from autograder import grading
+from autograder.errors import EvidenceError
 from autograder.feedback import page
 from autograder.grading import grade_cells, grade_file
 from autograder.submission import parse
@@ -102,6 +103,51 @@ def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said)
     nbformat.writes(result.notebook).encode()
     json.dumps(result.to_json({})).encode()
     page(result.to_json({"student": "s"}), {"simulate_scale": source}, {}, total=0.0).encode()
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[tuple[bool, list[str]]]:
+    """What boxes are asked for: whether all in one process, and which exercises."""
+    jobs, answer = [], grading.answer
+
+    def spy(job: bytes, *others):
+        wanted = json.loads(job)
+        jobs.append((wanted.get("together", False), list(wanted["variants"][0]["exercises"])))
+        return answer(job, *others)
+
+    monkeypatch.setattr(grading, "answer", spy)
+    return jobs
+
+
+def test_right_answers_take_one_process_and_a_wrong_one_a_second(grade, reference, asked):
+    everything = list(reference.room.exercises)
+    assert grade(reference.room.solutions).score == sum(e.points for e in reference.room.exercises.values())
+    assert asked == [(True, everything)]
+    asked.clear()
+    wrong = reference.room.mistakes["clipped_step"][0]
+    result = grade({**reference.room.solutions, "clipped_step": wrong.source})
+    assert result.results["clipped_step"].diagnosis == wrong.slug
+    assert asked == [(True, everything), (False, ["clipped_step"])]
+
+
+def test_what_an_answer_bends_while_it_is_called_costs_nobody_else(grade, asked):
+    source = "def simulate_scale(*a, **k):\n    import torch\n    torch.amp.GradScaler.step = lambda *_: None\n    return [1.0]"
+    result = grade({"simulate_scale": source})
+    assert {name for name, other in result.results.items() if other.passed} == RIGHT
+    assert asked == [(together, ["simulate_scale", *sorted(RIGHT)]) for together in (True, False)]
+
+
+def test_a_first_run_that_is_no_evidence_decides_nothing(grade, monkeypatch):
+    answer = grading.answer
+
+    def broken(job: bytes, *others):
+        if json.loads(job).get("together"):
+            raise EvidenceError("not evidence")
+        return answer(job, *others)
+
+    monkeypatch.setattr(grading, "answer", broken)
+    result = grade({})
+    assert result.status == "graded" and {name for name, other in result.results.items() if other.passed} == RIGHT
 
 
 def test_an_answer_that_never_returns_is_a_timeout(grade, reference, monkeypatch):

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import threading
+import time
 
 import pytest
 
@@ -101,6 +102,7 @@ def test_ctrl_c_does_not_wait_for_the_answers_that_run(room, monkeypatch):
 
     def interrupt():
         started.wait(60)
+        time.sleep(0.5)  # until the main thread waits: just before, the signal would not wake it
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     monkeypatch.setattr(sandbox, "run", endless)

@@ -344,6 +344,46 @@ def f():
     assert results["f"]["records"] == "all right" and results["f"]["variant"] == "t" and value(results["g"]) == 7
 
 
+def together(f: str, g: str = "def g():\n    return 7") -> list[dict]:
+    return sandbox.run({**job(f, g=g), "together": True}, boxed=True, seconds=60)
+
+
+def test_exercises_together_run_each_cell_once_in_one_process(boxed):
+    count = "import os\nruns = globals().get('runs', 0) + 1\ndef {0}():\n    return [runs, os.getpid()]"
+    results = together(count.format("f"), count.format("g"))
+    assert [(result["exercise"], value(result)) for result in results] == [("f", [1, 1]), ("g", [2, 1])]
+
+
+@pytest.mark.parametrize(
+    "f, left",
+    [
+        ("import os\nos._exit(0)", []),
+        ("def f():\n    import os\n    os._exit(0)", []),
+        ("while True:\n    pass", []),
+        ("x = 1", ["f", "g"]),
+    ],
+    ids=["exit in cell", "exit in answer", "endless", "nothing defined"],
+)
+def test_what_does_not_come_of_exercises_together_is_left_out(boxed, f, left):
+    results = together(f)
+    assert [result["exercise"] for result in results] == left
+    assert [result["outcome"] for result in results] == ["raises", "evidence"][: len(left)]
+
+
+def test_a_forged_report_of_exercises_together_counts_for_the_one_that_is_probed(boxed):
+    """Two of them stand for two exercises, as their cells could: neither holds more than its own process knows."""
+    report = b'{"outcome": "evidence", "exercise": "g", "records": "forged"}\n'
+    source = f"import os\ndef f():\n    for n in range(3, 64):\n        try:\n            os.write(n, {report!r} * 3)\n"
+    results = together(source + "        except OSError:\n            pass")
+    assert [(result["exercise"], result["records"]) for result in results] == [("f", "forged"), ("g", "forged")]
+
+
+def test_failed_is_no_report_once_an_answer_has_run(boxed):
+    source = 'import os\nfor n in range(3, 64):\n    try:\n        os.write(n, b\'{"failed": "we"}\\n\')\n'
+    source += "    except OSError:\n        pass\ndef f():\n    return 1"
+    assert together(source) == [] and value(run(source)["g"]) == 7
+
+
 def test_jobs_from_several_threads_do_not_meet(boxed):
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda n: value(run(f"def f():\n    return {n}")["f"]), range(12)))

@@ -7,9 +7,8 @@ on 2 and on --stock students, of which its start and its seconds a student follo
 from nothing and then again with the evidence of the seeds kept, as in every later run of a term (--force: nobody is left out);
 and the floor. What counts are the ratios of medians; the seconds are this machine's. The scores must be the same.
 
-The floor is the same answers' probes in the warm process on every core, with no box, verdict, gradebook or start of a command.
-`answers_cpu_s` is less than that: their CPU seconds in one process without a fork for each exercise, which no grader that keeps
-exercises apart can reach.
+The floor is the CPU seconds that the answers themselves need, over the cores: each notebook's cells and probes once, in a warm
+process, with no fork, box, verdict, gradebook or start of a command.
 """
 
 import argparse
@@ -22,12 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 
-from autograder import sandbox, submission
+from autograder import submission
 from autograder.course import Course
 from autograder.executors import CORES
 from autograder.reference import job
@@ -88,24 +86,14 @@ def jobs(course: Course, students: int) -> list[dict]:
     return made
 
 
-def floor(wanted: list[dict]) -> float:
-    """Seconds of the jobs in the warm process, as many at a time as there are cores."""
-    sandbox.warm()
-    start = time.perf_counter()
-    with ThreadPoolExecutor(max_workers=CORES) as pool:
-        for results in pool.map(lambda one: sandbox.run(one, boxed=False, seconds=600), wanted):
-            assert all(result["outcome"] == "evidence" for result in results)
-    return time.perf_counter() - start
-
-
 ANSWERS = """
 import gc, json, os, sys, time
 from autograder import runner
 tools = runner.warm_up()
 gc.collect()
-gc.freeze()  # the shell collects garbage between exercises
+gc.freeze()  # as the warm process does
 null = os.open(os.devnull, os.O_WRONLY)
-wanted = {**json.load(sys.stdin), "forks": False}
+wanted = {**json.load(sys.stdin), "forks": False, "together": True}
 runner.work(wanted, null, tools)
 start = time.process_time()
 runner.work(wanted, null, tools)
@@ -113,14 +101,14 @@ print(time.process_time() - start)
 """
 
 
-def answers(wanted: list[dict]) -> float:
-    """CPU seconds of a job in one process without forks; every third submission has a mistake, so three are a fair mean."""
+def floor(wanted: list[dict]) -> float:
+    """CPU seconds of an answer alone, over the cores; every third submission has a mistake, so six are a fair mean."""
     seconds = []
-    for one in wanted[:3]:
+    for one in wanted[:6]:
         command = [sys.executable, "-W", "ignore", "-c", ANSWERS]
         done = subprocess.run(command, input=json.dumps(one), capture_output=True, text=True, check=True)
         seconds.append(float(done.stdout))
-    return statistics.fmean(seconds)
+    return statistics.fmean(seconds) * len(wanted) / CORES
 
 
 def main() -> None:
@@ -144,7 +132,6 @@ def main() -> None:
             seconds["floor"].append(floor(wanted))
         theirs = scores(stock / "gradebook.db", "", ASSIGNMENT)
         mine = scores(ours / "gradebook.db", "amp", ASSIGNMENT)
-        cpu = answers(wanted)
     same = len(theirs) == options.stock and all(mine[student] == score for student, score in theirs.items())
     median = {name: statistics.median(values) for name, values in seconds.items()}
     each = (median["stock"] - median["stock_2"]) / (options.stock - 2)
@@ -159,7 +146,7 @@ def main() -> None:
         "stock_over_again": round(whole / median["again"], 1),
         "first_over_floor": round(median["first"] / median["floor"], 2),
         "again_over_floor": round(median["again"] / median["floor"], 2),
-        "answers_cpu_s_per_student": round(cpu, 3),
+        "floor_cpu_s_per_student": round(median["floor"] * CORES / options.students, 3),
         "same_scores": same,
         "cores": CORES,
         "load_average": [round(load, 1) for load in os.getloadavg()],
