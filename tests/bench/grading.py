@@ -7,8 +7,9 @@ on 2 and on --stock students, of which its start and its seconds a student follo
 from nothing and then again with the evidence of the seeds kept, as in every later run of a term (--force: nobody is left out);
 and the floor. What counts are the ratios of medians; the seconds are this machine's. The scores must be the same.
 
-The floor is the CPU seconds that the answers themselves need, over the cores: each notebook's cells and probes once, in a warm
-process, with no fork, box, verdict, gradebook or start of a command.
+The floor is what the answers themselves need on every core, with no box, verdict, gradebook or start of a command, in two ways:
+`floor`, CPU seconds over cores of each notebook's cells and probes once, one after another in a process that is warm (nothing
+that keeps answers apart can reach it); `floor_apart`, seconds of a fresh fork of that process for each exercise.
 """
 
 import argparse
@@ -21,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
 
-from autograder import submission
+from autograder import sandbox, submission
 from autograder.course import Course
 from autograder.executors import CORES
 from autograder.reference import job
@@ -111,6 +113,16 @@ def floor(wanted: list[dict]) -> float:
     return statistics.fmean(seconds) * len(wanted) / CORES
 
 
+def floor_apart(wanted: list[dict]) -> float:
+    """Seconds of the jobs in forks of the warm process, as many at a time as there are cores."""
+    sandbox.warm()
+    start = time.perf_counter()
+    with ThreadPoolExecutor(max_workers=CORES) as pool:
+        for results in pool.map(lambda one: sandbox.run(one, boxed=False, seconds=600), wanted):
+            assert all(result["outcome"] == "evidence" for result in results)
+    return time.perf_counter() - start
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--students", type=int, default=60)
@@ -118,7 +130,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    seconds: dict[str, list[float]] = {"stock_2": [], "stock": [], "first": [], "again": [], "floor": []}
+    timed = ("stock_2", "stock", "first", "again", "floor", "floor_apart")
+    seconds: dict[str, list[float]] = {name: [] for name in timed}
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         ours, stock = make(Path(temporary), options.students)
         wanted = jobs(Course(ours), options.students)
@@ -130,6 +143,7 @@ def main() -> None:
             for name in ("first", "again"):
                 seconds[name].append(run(BIN / "autograder", "grade", ASSIGNMENT, "--force", cwd=ours))
             seconds["floor"].append(floor(wanted))
+            seconds["floor_apart"].append(floor_apart(wanted))
         theirs = scores(stock / "gradebook.db", "", ASSIGNMENT)
         mine = scores(ours / "gradebook.db", "amp", ASSIGNMENT)
     same = len(theirs) == options.stock and all(mine[student] == score for student, score in theirs.items())
@@ -144,8 +158,11 @@ def main() -> None:
         "stock_s_for_all": round(whole, 1),
         "stock_over_first": round(whole / median["first"], 1),
         "stock_over_again": round(whole / median["again"], 1),
-        "first_over_floor": round(median["first"] / median["floor"], 2),
-        "again_over_floor": round(median["again"] / median["floor"], 2),
+        **{
+            f"{ours}_over_{base}": round(median[ours] / median[base], 2)
+            for base in ("floor", "floor_apart")
+            for ours in ("first", "again")
+        },
         "floor_cpu_s_per_student": round(median["floor"] * CORES / options.students, 3),
         "same_scores": same,
         "cores": CORES,
