@@ -26,14 +26,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autograder import journal, release
+from autograder import journal
 from autograder.atomic import write_atomically
 from autograder.errors import CourseError, RoomError
 from autograder.gradebook import Book, gradebook
-from autograder.probes import PUBLIC_SECRET
-from autograder.reference import Reference, compute
 from autograder.room import ROOMS, Room, find_room
+
+if TYPE_CHECKING:  # what needs PyTorch is imported where it is used: most commands do without its two seconds
+    from autograder.reference import Reference
 
 CONFIG = '''\
 """nbgrader's configuration of this course. What `nbgrader autograde` and formgrader's button run is set here."""
@@ -126,6 +128,8 @@ class Course:
 
     def reference(self, assignment: str) -> Reference:
         """Expected evidence on this course's secret seeds; that of an exercise's mistakes when an answer to it fails."""
+        from autograder.reference import compute
+
         return compute(self.room(assignment), self.secret, self.evidence, lazily=True)
 
     @property
@@ -172,6 +176,10 @@ class Course:
 
     def release(self, assignment: str) -> int:
         """Prove the assignment fit, then write source/ and release/. The number of answers that the proof graded."""
+        from autograder import release
+        from autograder.probes import PUBLIC_SECRET
+        from autograder.reference import compute
+
         reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
         proofs = release.verify(reference)
         with self.moment(writing=True):
@@ -225,6 +233,8 @@ def init(root: Path, course_id: str, *, source: Collection[str] | None = None) -
 
 def _make(root: Path, course_id: str, rooms: list[Path], source: Collection[str] | None) -> Course:
     from autograder import upgrade
+    from autograder.probes import PUBLIC_SECRET
+    from autograder.reference import compute
 
     (root / ".autograder").mkdir(parents=True)
     os.chmod(root / ".autograder", 0o700)

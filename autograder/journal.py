@@ -18,11 +18,15 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autograder.errors import CourseError
-from autograder.room import Room
+
+if TYPE_CHECKING:
+    from autograder.room import Room
 
 FORMAT = 2
+STATUSES = ("graded", "unreadable", "timeout", "killed", "tampered")  # what may become of a submission
 # With the room's fingerprint, which covers what runs an answer and what reads its evidence, all that a verdict depends on.
 JUDGING = (
     "confine.py",

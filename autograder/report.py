@@ -21,7 +21,7 @@ from urllib.parse import quote
 from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import CourseError
-from autograder.grading import STATUSES
+from autograder.journal import STATUSES
 
 # A submission of another status was not run to its end, and its diagnoses say nothing about its answers.
 RAN = ("graded", "timeout")

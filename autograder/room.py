@@ -20,11 +20,14 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import nbformat
 
 from autograder.errors import RoomError
-from autograder.probes import Exercise, load_checks
+
+if TYPE_CHECKING:
+    from autograder.probes import Exercise
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ROOT / "exercises"
@@ -52,6 +55,8 @@ class Room:
     exercises: dict[str, Exercise] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        from autograder.probes import load_checks  # and with it PyTorch, which nothing else here needs
+
         self.path = Path(self.path)
         source = self.path / f"{self.name}.ipynb"
         if not source.is_file():

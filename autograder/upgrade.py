@@ -21,7 +21,6 @@ from pathlib import Path
 from autograder import course as courses
 from autograder import journal
 from autograder.atomic import write_atomically
-from autograder.bundle import file_name
 from autograder.course import Course
 from autograder.errors import CourseError, RoomError
 from autograder.room import Room
@@ -165,6 +164,8 @@ def _rooms(course: Course) -> str:
 
 def _edited_since_release(course: Course, assignment: str) -> str | None:
     """What is graded by is the room; what students have is what was released of it."""
+    from autograder.bundle import file_name
+
     room, source = course.root / "exercises" / assignment, course.path("source", ".", assignment)
     if not course.path("release", ".", assignment).is_dir():
         return None

@@ -163,6 +163,7 @@ def test_an_answer_that_never_returns_is_a_timeout(grade, reference, monkeypatch
 
 def test_a_submission_that_takes_too_long_in_all_keeps_what_it_had_answered(grade, monkeypatch):
     monkeypatch.setattr(grading, "SUBMISSION_SECONDS", 4.0)
+    monkeypatch.setattr(grading, "TOGETHER_SECONDS", 2.0)
     slow = "import time\ntime.sleep(60)\n"
     result = grade({"two_optimizers_step": slow})
     assert result.status == "timeout" and "what it had answered" in result.message

@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 from autograder.errors import SubmissionError
-from autograder.grading import STATUSES, grade_file
+from autograder.grading import grade_file
+from autograder.journal import STATUSES
 from autograder.submission import MAX_BYTES, MAX_VALUES, parse, read, rebuild
 
 ANSWER = "def choose_init_scale(*args, **kwargs):\n    return 65536.0\n"

@@ -306,6 +306,7 @@ def test_a_comment_by_hand_and_our_words_reach_both_students(ada, grace, emmy):
     grace.shot("manual_grading")
     grace.formgrader(f"manage_students/emmy/{WORK}")
     grace.page.locator("#main-table a", has_text=WORK).click()
+    grace.page.wait_for_load_state("networkidle")  # only then its script listens for what is typed
     comment = grace.page.locator("#clipped_step-comment")
     comment.scroll_into_view_if_needed()
     comment.fill(COMMENT)
