@@ -311,7 +311,7 @@ def _new_thread_pool() -> None:
 
     It does not lock what it does then, and autograd starts a thread for each device that PyTorch takes to be there: eight
     where fake tensors (ampkit.ops) stand for CUDA's. Two of them at once end the process: "Invalid thread pool!"
-    (pytorch issue 178535), which happened to one right answer in forty.
+    (pytorch issue 178535), which happened to one right answer in about twenty.
     """
     import torch
 
