@@ -215,9 +215,10 @@ def box() -> Iterator[int]:
     users = ["--uid", inside, "--gid", inside, *(["--userns-block-fd", str(wait)] if mapped else [])]
     try:
         holder = subprocess.Popen(
-            [*_box(), *users, "--info-fd", str(told), "/bin/sh", "-c", "echo; exec sleep 100000"],
+            # It lasts as long as its standard input: this process may be killed before bubblewrap asks to die with it.
+            [*_box(), *users, "--info-fd", str(told), "/bin/sh", "-c", "echo; read end"],
             pass_fds=[told, wait],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=ENVIRONMENT,

@@ -1,9 +1,12 @@
 """The box: what an answer in it can reach, and that no answer takes the runner or another exercise with it."""
 
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -241,6 +244,27 @@ def test_a_box_that_cannot_be_entered_is_an_error_and_no_grade(boxed, monkeypatc
     monkeypatch.setattr(sandbox, "box", no_box)
     with pytest.raises(SandboxError, match=r"could not be shut into its box .*No such file"):
         run("def f():\n    return 1")
+
+
+def test_a_box_ends_with_a_grader_that_is_killed_before_it_is_tied(boxed):
+    code = """
+import time
+from autograder import sandbox
+tied = sandbox._box()
+sandbox._box = lambda: [word for word in tied if word != "--die-with-parent"]
+with sandbox.box() as pid:
+    print(pid, flush=True)
+    time.sleep(100)
+"""
+    grader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    box = Path(f"/proc/{int(grader.stdout.readline())}")
+    assert box.exists()
+    grader.kill()
+    grader.communicate()
+    deadline = time.monotonic() + 20
+    while box.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not box.exists()
 
 
 def test_a_warm_process_that_was_killed_is_started_again(boxed):
