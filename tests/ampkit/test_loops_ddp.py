@@ -17,7 +17,9 @@ from ampkit.loops.run import reports
 # What both ranks run: the results of rank R lie in R.pt afterwards.
 WORKER = """
 import sys
+import gc
 import torch
+import torch.distributed.nn.functional  # before there is a group, as ampkit.loops.run says
 from torch import distributed as dist, nn
 from ampkit import checkpoint, models
 from ampkit.data import Batches, Dataset
@@ -82,6 +84,7 @@ results["resumed"] = never_stopped, gone_on, flat(net), flat(other)
 results["dropout"] = torch.rand(4)
 torch.save(results, f"{folder}/{rank}.pt")
 dist.destroy_process_group()
+gc.collect()
 """
 
 
