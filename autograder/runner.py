@@ -180,7 +180,7 @@ class Run:
             self.in_child(write, left_out)
         os.close(write)
         try:
-            return self.watch(emit, read, pid, before)
+            return self.watch(emit, read, pid, before, left_out)
         finally:
             os.close(read)
             _kill(pid)
@@ -214,20 +214,27 @@ class Run:
             if "outcome" in message:
                 emit(next(names), message)
 
-    def run(self, left_out: set[int]) -> Iterator[dict]:
-        """Run the cells and the probes: which cell begins, None when those of an exercise are done, then its outcome."""
-        errors, done = {}, 0
+    def steps(self, left_out: set[int]) -> Iterator[tuple[Exercise, dict, int | None]]:
+        """What is done in turn: the cells that an exercise needs more than those before it, then None: its probes."""
+        done = 0
         for exercise, seeds, end in self.stops:
             for i in range(done, end):
+                if not self.cells[i].get("check") and i not in left_out:
+                    yield exercise, seeds, i
+            done = end
+            yield exercise, seeds, None
+
+    def run(self, left_out: set[int]) -> Iterator[dict]:
+        """Run the cells and the probes: which step begins, and after the probes of an exercise its outcome."""
+        errors = {}
+        for exercise, seeds, i in self.steps(left_out):
+            yield {"cell": i}
+            if i is not None:
                 cell = self.cells[i]
-                if cell.get("check") or i in left_out:
-                    continue
-                yield {"cell": i}
                 raised = self.notebook.run(cell)
                 if raised is not None:
                     errors[cell.get("exercise")] = raised
-            done = end
-            yield {"cell": None}
+                continue
             try:
                 outcome = self.probe(exercise, seeds, errors.get(exercise.name))
             except EvidenceError as error:
@@ -249,56 +256,57 @@ class Run:
         return {"outcome": "evidence", "records": records}
 
     def watch(
-        self, emit: Callable[[str, dict], None], pipe: int, pid: int, before: set[int]
+        self, emit: Callable[[str, dict], None], pipe: int, pid: int, before: set[int], left_out: set[int]
     ) -> tuple[dict | None, int | None]:
         """Emit the outcomes that the child reports. What attempt() returns.
 
-        What comes out of the pipe is written by a process that runs an answer: a cell may only be followed by a later
-        one, so that the clock is not set back for ever, and anything else than a report counts as the child's end.
+        What comes out of the pipe is written by a process that runs an answer. It is believed only as far as it says what
+        run() would say now: anything else counts as the child's end, in the step that it has come to.
         """
         from autograder.confine import Limits
 
-        stops = iter(self.stops)
-        exercise, _, end = next(stops)
-        cell: int | None = -1
-        begun = False
+        steps = [(exercise, cell) for exercise, _, cell in self.steps(left_out)]
+        n = -1  # the step that it is in: one read may bring several reports
+        owed = False  # whether its outcome is what comes next
+
+        def ended(outcome: str, **why: str) -> tuple[dict, int | None]:
+            cell = steps[n][1] if n >= 0 else None
+            return {"outcome": outcome, **why, "where": "probes" if n >= 0 and cell is None else "cell"}, cell
+
         limits, held = Limits(self.cage, pid, before, self.cell_seconds), bytearray()
         while True:
-            where = {"where": "probes" if cell is None else "cell"}
-            last = None if cell is None or cell < 0 else cell
             passed = limits.passed()
             if passed:
-                return {"outcome": "timeout" if passed == "time" else "died", "why": passed, **where}, last
+                return ended("timeout" if passed == "time" else "died", why=passed)
             ready, _, _ = select.select([pipe], [], [], limits.look_again_s())
             if not ready:
                 continue
             chunk = os.read(pipe, 1 << 20)
             held += chunk
             if not chunk:
-                return {"outcome": "died", "why": _end(pid), **where}, last
+                return ended("died", why=_end(pid))
             if len(held) > MAX_LINE:
-                return {"outcome": "died", **where}, last
+                return ended("died")
             if b"\n" not in chunk:
                 continue
             *lines, rest = bytes(held).split(b"\n")
             held = bytearray(rest)
             for line in lines:
                 message = _report(line)
-                if not begun and "failed" in message:  # no answer has run yet: it is we who could not shut it in
+                if n < 0 and "failed" in message:  # no answer has run yet: it is we who could not shut it in
                     raise RuntimeError(message["failed"])
-                begun = True
-                if message.get("outcome") in ("evidence", "raises"):
+                if owed and message.get("outcome") in ("evidence", "raises"):
                     content = "records" if message["outcome"] == "evidence" else "error"
-                    emit(exercise.name, {"outcome": message["outcome"], content: message.get(content)})
-                    cell, stop = end - 1, next(stops, None)
-                    if stop is None:
+                    emit(steps[n][0].name, {"outcome": message["outcome"], content: message.get(content)})
+                    if n + 1 == len(steps):
                         return None, None
-                    exercise, _, end = stop
+                    owed = False
                     continue
-                next_cell = message.get("cell", -1)
-                if cell is None or not (next_cell is None or (type(next_cell) is int and cell < next_cell < end)):
-                    return {"outcome": "died", **where}, last
-                cell = next_cell
+                if owed or list(message) != ["cell"] or message["cell"] != steps[n + 1][1]:
+                    return ended("died")
+                n += 1
+                exercise, cell = steps[n]
+                owed = cell is None
                 limits.begin(exercise.seconds if cell is None else self.cell_seconds)
 
 

@@ -102,7 +102,15 @@ class Tab:
             const now = cell.querySelector('.jp-InputArea-prompt').innerText;
             return now !== before && /\\d/.test(now);
         }"""
-        self.page.wait_for_function(done, arg=[handle, before], timeout=120_000)
+        try:
+            self.page.wait_for_function(done, arg=[handle, before], timeout=120_000)
+        except Exception as error:
+            self.shot("stuck")
+            prompt = cell.locator(".jp-InputArea-prompt").inner_text()
+            kernel = self.page.locator(PANEL + ".jp-Notebook-ExecutionIndicator").get_attribute("data-status")
+            focus = self.page.evaluate("document.activeElement.outerHTML.slice(0, 300)")
+            error.add_note(f"prompt {prompt!r}, kernel {kernel}, focus {focus}")
+            raise
         output = cell.locator(".jp-OutputArea")
         return output.inner_text() if output.count() else ""
 
