@@ -134,7 +134,7 @@ def _outcomes(
             results, _ = yield json.dumps(wanted).encode(), TOGETHER_SECONDS
             for outcome in json.loads(results):
                 name = str(outcome.get("exercise"))
-                if name in attempted and reference.is_right(name, outcome):
+                if name in attempted and _result(reference, name, True, outcome).right:
                     outcomes[name] = outcome
     seconds = SUBMISSION_SECONDS
     while left := [name for name in attempted if name not in outcomes]:
@@ -193,12 +193,12 @@ def _finish(
 def output(result: Result, part: str) -> nbformat.NotebookNode:
     from autograder.student import failed_in_words, passed_in_words
 
+    # What nbformat's new_output makes, which looks at each through its JSON schema.
     if result.earned[part] == result.parts[part]:
-        return nbformat.v4.new_output("stream", name="stdout", text=passed_in_words(result, [part]) + "\n")
-    words = failed_in_words(result, [part])
-    return nbformat.v4.new_output(
-        "error", ename="CheckFailed", evalue=words.split("\n")[0], traceback=words.split("\n")
-    )
+        words = passed_in_words(result, [part]) + "\n"
+        return nbformat.NotebookNode(output_type="stream", name="stdout", text=words)
+    lines = failed_in_words(result, [part]).split("\n")
+    return nbformat.NotebookNode(output_type="error", ename="CheckFailed", evalue=lines[0], traceback=lines)
 
 
 def grade_many(

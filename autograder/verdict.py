@@ -79,6 +79,11 @@ class Result:
         return float(sum(self.parts.values()))
 
     @property
+    def right(self) -> bool:
+        """Whether there is evidence, and to the last piece what the solution shows."""
+        return self.diagnosis is None
+
+    @property
     def passed(self) -> bool:
         return self.earned == self.parts
 
