@@ -1,9 +1,10 @@
 """What a process does to itself before it runs an answer. Each layer holds if the one before it does not.
 
     namespaces   Processes, mounts, network, IPC, host name and user ids of its own, made by bubblewrap (sandbox.py) and joined
-                 here. Each exercise gets one more process namespace, of which it is process 1: it sees, and can signal,
-                 nothing but what it started itself, and all of that ends with it. And one more mount namespace, with a /tmp
-                 and a /dev/shm that are small, empty and gone afterwards.
+                 here. Each run of an answer gets one more process namespace, of which it is process 1: it sees, and can
+                 signal, nothing but what it started itself, and all of that ends with it. And one more of mounts, with a /tmp
+                 and a /dev/shm that are small, empty and gone afterwards, of IPC, and of the network, where nothing is but
+                 itself: what is left in the box's own when it has ended is what was there before.
     user         Uid 65534. Where the grader is root, an id that is not root's outside either: root's own is exempt from the
                  limit on processes, and would own every file of the system.
     capabilities None, the bounding set is empty, no_new_privs: a setuid program gives nothing.
@@ -28,6 +29,7 @@ import fcntl
 import os
 import platform
 import resource
+import socket
 import struct
 import time
 from dataclasses import dataclass
@@ -48,7 +50,8 @@ PATIENCE = 4
 CPU_SECONDS = 600  # of one process; the runner's clock ends an answer long before
 
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts")
-CLONE_NEWNS, CLONE_NEWPID = 0x0002_0000, 0x2000_0000
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x0002_0000, 0x0800_0000, 0x2000_0000, 0x4000_0000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 NS_GET_PARENT = 0xB702
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x4_0000
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
@@ -103,7 +106,9 @@ class Cage:
         """Shut the calling process in, for good. It must have one thread, and keeps no capability."""
         os.setsid()
         untraceable(False)  # what forked it is, and its files in /proc are root's for that
+        _check("unshare", libc.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET))
         _own_mounts()
+        _loopback()
         # Where the machine itself runs out of memory, an answer goes first.
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
@@ -234,8 +239,13 @@ def _waited_s(pid: int) -> float:
         return 0.0
 
 
+def _loopback() -> None:
+    """Bring up 127.0.0.1, over which the ranks of a process group meet: in a new network it is down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
+
+
 def _own_mounts() -> None:
-    _check("unshare", libc.unshare(CLONE_NEWNS))
     _mount(None, "/", None, MS_REC | MS_PRIVATE)
     _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     # A Python that is installed somewhere in /tmp has to stay there.

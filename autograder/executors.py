@@ -11,18 +11,17 @@ import hashlib
 import json
 import os
 import platform
-import queue
 import socket
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import sandbox
 from autograder.errors import CourseError, SandboxError, WorkerError
+from autograder.threads import Threads
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 CONNECT_SECONDS = 20
@@ -54,36 +53,6 @@ def answer(job: bytes, boxed: bool, seconds: float) -> tuple[bytes, float]:
             raise WorkerError(f"{socket.gethostname()} can no longer isolate an answer: {error}") from error
         raise
     return json.dumps(results).encode(), time.monotonic() - start
-
-
-class Threads(Executor):
-    """A pool of threads that does not hold up the end of the process: a box that runs then is ended with it."""
-
-    def __init__(self, number: int) -> None:
-        self._waiting: queue.SimpleQueue = queue.SimpleQueue()
-        for _ in range(number):
-            threading.Thread(target=self._work, daemon=True).start()
-
-    def submit(self, fn, /, *args, **kwargs) -> Future:
-        future: Future = Future()
-        self._waiting.put((future, fn, args, kwargs))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._waiting.put(None)
-
-    def _work(self) -> None:
-        while item := self._waiting.get():
-            future, fn, args, kwargs = item
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = fn(*args, **kwargs)
-            except BaseException as error:  # it belongs to who asked for the result
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-        self._waiting.put(None)  # for the next thread
 
 
 @contextmanager

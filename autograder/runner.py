@@ -34,7 +34,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from autograder.errors import EvidenceError
@@ -85,6 +85,16 @@ class Tools:
     """What takes long to make and holds nothing of any answer."""
 
     notebook: Notebook
+    exercises: dict[str, Exercise] = field(default_factory=dict)
+    loaded: tuple[str, str] | None = None
+
+    def load(self, checks: str, assignment: str) -> dict[str, Exercise]:
+        """The exercises of a checks.py, which is the course's own; the last one's are kept."""
+        from autograder.probes import load_checks
+
+        if self.loaded != (checks, assignment):
+            self.exercises, self.loaded = load_checks(checks, assignment), (checks, assignment)
+        return self.exercises
 
 
 def warm_up() -> Tools:
@@ -106,10 +116,9 @@ def warm_up() -> Tools:
 
 def work(job: dict, out: int, tools: Tools, cage: Cage | None = None) -> None:
     """Do a job and write its results to the file descriptor `out`. `cage` is the box that this process has entered."""
-    from autograder.probes import load_checks
     from autograder.trace import recording_torch
 
-    exercises = load_checks(job["checks"], job["assignment"])
+    exercises = tools.load(job["checks"], job["assignment"])
     with recording_torch():  # before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too
         for variant in job["variants"]:
 

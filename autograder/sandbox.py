@@ -12,6 +12,7 @@ import atexit
 import functools
 import json
 import os
+import select
 import selectors
 import shutil
 import socket
@@ -21,11 +22,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from autograder.errors import EvidenceError, SandboxError
+from autograder.threads import Threads
 
 # Who an answer is, inside its box; and outside, where the grader is root and may choose.
 NOBODY, NOBODY_OUTSIDE = 65534, 65533
@@ -88,8 +90,15 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     from autograder.evidence import MAX_LINE
 
     data = json.dumps({"forks": True, **job}).encode()
-    results = sum(len(variant["exercises"]) for variant in job["variants"])
-    return _parse(warm().run(data, seconds, boxed, max_bytes=(results + 1) * MAX_LINE))
+    wanted = sum(len(variant["exercises"]) for variant in job["variants"])
+    max_bytes = (wanted + 1) * MAX_LINE
+    if not boxed:
+        return _parse(warm().do(data, seconds, max_bytes))
+    with warm().box() as box:
+        box.load(job["checks"], job["assignment"])
+        results = _parse(box.do(data, seconds, max_bytes))
+        box.again = len(results) == wanted and all(one["outcome"] in ("evidence", "raises") for one in results)
+    return results
 
 
 def require() -> None:
@@ -137,6 +146,15 @@ def _did_not_start(said: bytes) -> SandboxError:
     )
 
 
+def _not_shut_in(said: str) -> SandboxError:
+    from autograder.evidence import clean
+
+    return SandboxError(
+        f"An answer could not be shut into its box ({clean(said, 300)}). Nothing was graded; `autograder doctor` says what "
+        "this machine lacks."
+    )
+
+
 _warm: Warm | None = None
 _warm_lock = threading.Lock()
 
@@ -153,14 +171,39 @@ def warm() -> Warm:
         return _warm
 
 
-class Warm:
-    """A process that has imported everything and forks a child for each job. May be used from several threads."""
+class Server:
+    """A process that forks a child for each job (warm.py), at the other end of a socket. May be used from several threads."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.socket, self.lock = channel, threading.Lock()
+
+    def ask(self, request: dict, descriptors: list[int]) -> None:
+        with self.lock:
+            socket.send_fds(self.socket, [json.dumps(request).encode()], descriptors)
+
+    def do(self, data: bytes, seconds: float, max_bytes: int) -> bytes:
+        """The output of one job, as far as it came in time, and no more of it than `max_bytes`."""
+        their_read, feed = os.pipe()
+        read, their_write = os.pipe()
+        with open(feed, "wb", buffering=0) as feed_file, open(read, "rb", buffering=0) as read_file:
+            try:
+                self.ask({"do": "job"}, [their_read, their_write])
+            finally:
+                os.close(their_read)
+                os.close(their_write)
+            return _communicate(feed_file, read_file, data, seconds, max_bytes)
+
+
+class Warm(Server):
+    """A process that has imported everything, and the boxes in which forks of it wait for jobs."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        mine, theirs = socket.socketpair()
+        super().__init__(mine)
         self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
-        self.socket, theirs = socket.socketpair()
+        self.idle: list[Box] = []
+        self.keeper = Threads(1)  # a box dies with the thread that started it, which is to be none that only has one job
         with theirs:
             self.process = subprocess.Popen(
                 _python("autograder.warm"),
@@ -178,31 +221,77 @@ class Warm:
             self.close()
             raise _did_not_start(said)
 
+    def end_boxes(self) -> None:
+        """Those that wait: none is there any more, and none is needed."""
+        while self.idle:
+            self.idle.pop().close()
+
     def close(self) -> None:
+        self.end_boxes()
+        self.keeper.shutdown()
         self.socket.close()
         self.process.kill()
         self.process.wait()
         self.errors.close()
         self.folder.cleanup()
 
-    def run(self, data: bytes, seconds: float, boxed: bool, max_bytes: int) -> bytes:
-        """The output of one job, as far as it came in time, and no more of it than `max_bytes`."""
-        if not boxed:
-            return self._run({"box": None}, data, seconds, max_bytes)
-        with box() as pid:
-            return self._run({"box": pid}, data, seconds, max_bytes)
-
-    def _run(self, request: dict, data: bytes, seconds: float, max_bytes: int) -> bytes:
-        their_read, feed = os.pipe()
-        read, their_write = os.pipe()
-        with open(feed, "wb", buffering=0) as feed_file, open(read, "rb", buffering=0) as read_file:
-            try:
+    @contextmanager
+    def box(self) -> Iterator[Box]:
+        """A box for one job, empty. Leaving the block ends all that is in it, unless it is said to do for one more."""
+        with self.lock:
+            box = self.idle.pop() if self.idle else None
+        if box is None or not box.waits():
+            if box:
+                box.close()
+            box = self.keeper.submit(Box, self).result()
+        try:
+            yield box
+        finally:
+            if box.again:
+                box.again = False
                 with self.lock:
-                    socket.send_fds(self.socket, [json.dumps(request).encode()], [their_read, their_write])
-            finally:
-                os.close(their_read)
-                os.close(their_write)
-            return _communicate(feed_file, read_file, data, seconds, max_bytes)
+                    self.idle.append(box)
+            else:
+                box.close()
+
+
+class Box(Server):
+    """A box and in it a fork of the warm process: one job at a time, or an answer would share its limits with another one."""
+
+    def __init__(self, warm: Warm) -> None:
+        mine, theirs = socket.socketpair()
+        super().__init__(mine)
+        self.again = False
+        self.loaded: tuple[str, str] | None = None
+        with ExitStack() as made, theirs:
+            made.enter_context(mine)
+            pid = made.enter_context(box())
+            warm.ask({"do": "enter", "box": pid}, [theirs.fileno()])
+            theirs.close()
+            said = mine.recv(1024)
+            if said != b"ready\n":
+                raise _not_shut_in(said.decode(errors="replace"))
+            self._made = made.pop_all()
+
+    def load(self, checks: str, assignment: str) -> None:
+        """Have a checks.py loaded before the jobs that want it, since that takes as long as a job does without its answers."""
+        if self.loaded == (checks, assignment):
+            return
+        self.loaded = checks, assignment
+        read, write = os.pipe()
+        try:
+            self.ask({"do": "load"}, [read])
+        finally:
+            os.close(read)
+            with open(write, "wb") as file:
+                file.write(json.dumps({"checks": checks, "assignment": assignment}).encode())
+
+    def waits(self) -> bool:
+        """Whether it is there, waiting for a request: what there would be to read is its end."""
+        return not select.select([self.socket], [], [], 0)[0]
+
+    def close(self) -> None:
+        self._made.close()
 
 
 @contextmanager
@@ -364,7 +453,7 @@ def _communicate(feed, read, data: bytes, seconds: float, max_bytes: int) -> byt
 
 
 def _parse(out: bytes) -> list[dict]:
-    from autograder.evidence import clean, parse  # which imports PyTorch: the warm process is to do so at the same time
+    from autograder.evidence import parse  # which imports PyTorch: the warm process is to do so at the same time
 
     results = []
     for line in out.split(b"\n")[:-1]:
@@ -372,9 +461,6 @@ def _parse(out: bytes) -> list[dict]:
         if not isinstance(result, dict):
             raise EvidenceError("The process that ran the answer wrote something that is not evidence.")
         if set(result) == {"failed"}:
-            raise SandboxError(
-                f"An answer could not be shut into its box ({clean(str(result['failed']), 300)}). Nothing was "
-                "graded; `autograder doctor` says what this machine lacks."
-            )
+            raise _not_shut_in(str(result["failed"]))
         results.append(result)
     return results

@@ -244,6 +244,7 @@ def test_a_box_that_cannot_be_entered_is_an_error_and_no_grade(boxed, monkeypatc
         yield 2**22 + 1
 
     monkeypatch.setattr(sandbox, "box", no_box)
+    monkeypatch.setattr(sandbox.warm(), "idle", [])
     with pytest.raises(SandboxError, match=r"could not be shut into its box .*No such file"):
         run("def f():\n    return 1")
 
@@ -324,6 +325,27 @@ def f():
     other = "import os\ndef g():\n    return [os.path.exists('/tmp/mine'), os.listdir('/dev/shm')]"
     results = run(source, other)
     assert "mine" in value(results["f"]) and value(results["g"]) == [False, []]
+
+
+def test_a_box_that_is_used_again_shows_nothing_of_who_was_in_it(boxed):
+    """It is, while answers end as they should; what one does on its network, and in its memory, is gone for the next one."""
+    source = """
+import os, socket
+def f():
+    listening = socket.create_server(('127.0.0.1', {port}))
+    client = socket.create_connection(listening.getsockname())
+    server, _ = listening.accept()
+    server.close()  # first, so that it is this port that has to wait
+    client.close()
+    listening.close()
+    busy = [line.split()[1] for line in open('/proc/net/tcp')][1:]
+    return [len(busy), [os.readlink(f'/proc/self/ns/{{name}}') for name in ('user', 'uts')]]
+"""
+    (first, box), (second, other) = (value(run(source.format(port=port))["f"]) for port in (5001, 5002))
+    assert box == other, "two answers in one box"
+    assert first == second == 1, "each sees the connection that it closed itself"
+    run("import os\ndef f():\n    os._exit(1)")
+    assert value(run(source.format(port=5003))["f"])[1] != box, "a box that an answer died in is not used again"
 
 
 @pytest.mark.parametrize(
@@ -452,6 +474,7 @@ def test_a_thousand_jobs_leave_nothing_behind(boxed):
 
 def _left() -> dict[str, int]:
     """What could be left: descriptors and children of this process and of the warm one, files, mounts."""
+    sandbox.warm().end_boxes()
     deadline = time.monotonic() + 30
     mine = {str(os.getpid()), str(sandbox.warm().process.pid)}
     while True:
