@@ -164,26 +164,26 @@ class Course:
         """A context in which nobody saves a grade or a release (or, writing, copies them) at the same time."""
         return journal.moment(self.root / ".autograder" / "moment", writing=writing)
 
-    def build_source(self, reference: Reference) -> None:
-        """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the learner's checks."""
-        from autograder.bundle import file_name, pack
+    def build_source(self, room: Room, checks: bytes) -> None:
+        """Write source/ASSIGNMENT from the room: the notebook with its solutions, and the archive of the learner's checks."""
+        from autograder.bundle import file_name
 
-        room = reference.room
         folder = self.path("source", ".", room.name)
         notebook = (room.path / f"{room.name}.ipynb").read_bytes()
         write_atomically(folder / f"{room.name}.ipynb", notebook, 0o644)
-        write_atomically(folder / file_name(room.name), pack(reference), 0o644)
+        write_atomically(folder / file_name(room.name), checks, 0o644)
 
     def release(self, assignment: str) -> int:
         """Prove the assignment fit, then write source/ and release/. The number of answers that the proof graded."""
         from autograder import release
+        from autograder.bundle import pack
         from autograder.probes import PUBLIC_SECRET
         from autograder.reference import compute
 
         reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
         proofs = release.verify(reference)
         with self.moment(writing=True):
-            self.build_source(reference)
+            self.build_source(reference.room, pack(reference))
             _generate(self, assignment)
         # A notebook that is graded without the archive beside it finds its checks here, instead of making them while
         # a stock nbgrader's 30 s for a cell run out.
@@ -233,8 +233,6 @@ def init(root: Path, course_id: str, *, source: Collection[str] | None = None) -
 
 def _make(root: Path, course_id: str, rooms: list[Path], source: Collection[str] | None) -> Course:
     from autograder import upgrade
-    from autograder.probes import PUBLIC_SECRET
-    from autograder.reference import compute
 
     (root / ".autograder").mkdir(parents=True)
     os.chmod(root / ".autograder", 0o700)
@@ -250,10 +248,25 @@ def _make(root: Path, course_id: str, rooms: list[Path], source: Collection[str]
     for folder in ("source", "submitted"):
         course.path(folder, ".", ".").mkdir(parents=True, exist_ok=True)
     for assignment in course.assignments() if source is None else source:
-        course.build_source(compute(course.room(assignment), PUBLIC_SECRET, course.evidence))
+        room = course.room(assignment)
+        course.build_source(room, _checks(course, room))
     upgrade.note(course, [room.name for room in rooms])
     create_gradebook(course)
     return course
+
+
+def _checks(course: Course, room: Room) -> bytes:
+    """The archive of the learner's checks: of one of this checkout's rooms the one kept there, since making it takes long."""
+    from autograder.bundle import file_name, pack
+    from autograder.probes import PUBLIC_SECRET
+    from autograder.reference import compute
+    from autograder.release import student_files
+
+    with suppress(OSError, RoomError):  # nobody's room; a checkout that is somebody else's; a full disk
+        known = find_room(room.name)
+        if known.fingerprint == room.fingerprint:
+            return (student_files(known) / file_name(room.name)).read_bytes()
+    return pack(compute(room, PUBLIC_SECRET, course.evidence))
 
 
 def create_gradebook(course: Course) -> None:

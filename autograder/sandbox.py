@@ -203,7 +203,9 @@ class Warm(Server):
         self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
         self.idle: list[Box] = []
-        self.keeper = Threads(1)  # a box dies with the thread that started it, which is to be none that only has one job
+        self.keeper = Threads(
+            1
+        )  # a box dies with the thread that started it, which is to be none that only has one job
         with theirs:
             self.process = subprocess.Popen(
                 _python("autograder.warm"),

@@ -64,7 +64,10 @@ def made(tmp_path_factory, boxed):
         warnings.simplefilter("ignore")  # of nbgrader's
         prepare_nbgrader()
         course = init(root, "amp")
+        archive = root / "source" / A / f"{A}.checks.zip"
+        kept = archive.read_bytes()
         course.release(A)
+        assert archive.read_bytes() == kept, "the checkout's own, and the one that the release made"
     room = course.room(A)
     released = nbformat.read(root / "release" / A / f"{A}.ipynb", as_version=4)
 

@@ -92,6 +92,7 @@ class Tab:
         """Run the cell that has this in its source, or what it is changed to; what the cell shows."""
         cell = self.cell(source).first
         cell.locator(".cm-content").click()
+        cell.locator(".cm-editor.cm-focused").wait_for()  # or the keys go to whatever else takes the focus as it opens
         if change:
             self.page.keyboard.press("Control+a")
             self.page.keyboard.insert_text(change)
