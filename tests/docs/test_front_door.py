@@ -54,7 +54,9 @@ def page():
     sync_api = pytest.importorskip("playwright.sync_api", reason="requires playwright")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
-        yield browser.new_page(viewport={"width": 1200, "height": 860})
+        tab = browser.new_page(viewport={"width": 1200, "height": 860})
+        tab.set_default_timeout(120_000)
+        yield tab
         browser.close()
 
 
@@ -72,9 +74,9 @@ class Notebook:
         self.page, self.failed = page, pictures / "failed.png"
         address, token = lab
         page.goto(f"{address}/lab/tree/{path}?token={token}&reset", wait_until="domcontentloaded")
-        page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=120_000)
+        page.locator(".jp-Notebook .jp-Cell").first.wait_for()
         # The indicator beside the kernel's name is idle from the start; the status bar waits for the kernel's own word.
-        page.get_by_text(re.compile(r"Python 3.* \| Idle")).first.wait_for(timeout=120_000)
+        page.get_by_text(re.compile(r"Python 3.* \| Idle")).first.wait_for()
 
     def cell(self, text: str):
         """The last code cell with this text in it."""
@@ -116,7 +118,7 @@ def test_the_lessons_widget_answers_with_pytorchs_own_message(page, lab, picture
         widget.get_by_role("button", name=label, exact=True).first.click()
         page.wait_for_timeout(400)
     said = widget.get_by_text("unscale_() has already been called on this optimizer since the last update().")
-    said.first.wait_for(timeout=20_000)
+    said.first.wait_for()
     lesson.picture("scaler_machine(", pictures / "lesson.png")
 
 

@@ -115,7 +115,7 @@ def end(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def until(true: Callable, what: str, seconds: float = 60, every: float = 0.05):
+def until(true: Callable, what: str, seconds: float = 120, every: float = 0.05):
     """What `true()` gives once it is true."""
     deadline = time.monotonic() + seconds
     while not (value := true()):

@@ -35,6 +35,7 @@ def page(lab):
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         tab = browser.new_page(viewport={"width": 1180, "height": 1000})
+        tab.set_default_timeout(120_000)
         yield tab
         browser.close()
 
@@ -43,10 +44,10 @@ def open_and_run(page, lab, name):
     """Opens the notebook with every cell in the page, runs all cells, waits until the kernel is idle; returns it as saved."""
     address, token, root = lab
     page.goto(f"{address}/lab/tree/{name}?token={token}&reset", wait_until="domcontentloaded")
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=120_000)
-    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for(timeout=120_000)
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for()
+    page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").first.wait_for()
     # On a busy machine the indicator is idle before there is a kernel, and what is run then is lost.
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").first.wait_for(timeout=120_000)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").first.wait_for()
     page.locator(".jp-Notebook .jp-Cell").first.click()
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
@@ -85,7 +86,7 @@ def test_a_lesson_runs_in_jupyterlab_and_answers_to_clicks(page, lab, path: Path
 
     question = page.locator("button[title^='Predict: ']").first
     question.click()
-    page.get_by_text("You said:").first.wait_for(timeout=20_000)
+    page.get_by_text("You said:").first.wait_for()
     picture(page, question, f"{path.stem}_prediction.png")
     if path.stem in PLAY:
         PLAY[path.stem](page)
@@ -96,18 +97,18 @@ def the_bits_and_the_number_line_follow_clicks_and_keys(page):
     bits = page.locator(".ampkit-bit")
     assert "".join(bits.all_inner_texts()) == "0011111000000000"
     bits.nth(15).click()
-    page.get_by_text("+1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for(timeout=20_000)
+    page.get_by_text("+1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for()
     bits.nth(0).focus()
     page.keyboard.press("Enter")
-    page.get_by_text("−1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for(timeout=20_000)
+    page.get_by_text("−1 × 2^(15 − 15) × (1 + 513/1024)").first.wait_for()
     picture(page, bits.first, "01_fp16_range_widget_bits.png")
     page.get_by_role("button", name="FP8 E4M3", exact=True).first.click()
-    page.get_by_text("−1 × 2^(7 − 7) × (1 + 4/8)").first.wait_for(timeout=20_000)
+    page.get_by_text("−1 × 2^(7 − 7) × (1 + 4/8)").first.wait_for()
     assert bits.count() == 8
 
     closer = page.get_by_role("button", name="zoom in", exact=True).first
     closer.click()
-    page.locator("svg[aria-label*='from 1.375 to 1.625']").first.wait_for(timeout=20_000)
+    page.locator("svg[aria-label*='from 1.375 to 1.625']").first.wait_for()
     picture(page, closer, "01_fp16_range_widget_line.png")
     board = page.get_by_alt_text("fp32, a CNN on the digits, 400 steps")
     assert board.count() == 1  # one picture, replaced as the loop went on
@@ -119,14 +120,14 @@ def the_explorer_shows_a_ban_and_a_promotion_for_the_calls_that_are_chosen(page)
     calls = page.locator(".widget-dropdown select").first
     calls.select_option(label="F.binary_cross_entropy(a, b)")
     banned = page.get_by_text("✗ binary_cross_entropy")
-    banned.first.wait_for(timeout=20_000)
+    banned.first.wait_for()
     assert banned.count() == 1  # on CUDA alone
     picture(page, calls, "02_autocast_widget_ban.png")
     calls.select_option(label="torch.cat([a, b])")
-    page.get_by_text("casts fp16→fp32").first.wait_for(timeout=20_000)
+    page.get_by_text("casts fp16→fp32").first.wait_for()
     assert page.get_by_text("✗ binary_cross_entropy").count() == 0
     page.get_by_role("button", name="bf16", exact=True).first.click()
-    page.get_by_text("a in fp16, b in fp32; autocast to bf16").first.wait_for(timeout=20_000)
+    page.get_by_text("a in fp16, b in fp32; autocast to bf16").first.wait_for()
 
 
 def the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page):
@@ -135,7 +136,7 @@ def the_scaler_machine_shows_pytorchs_message_for_a_second_unscale(page):
         page.get_by_role("button", name=label, exact=True).first.click()
         page.wait_for_timeout(300)
     said = page.get_by_text("unscale_() has already been called on this optimizer since the last update().")
-    said.first.wait_for(timeout=20_000)
+    said.first.wait_for()
     assert page.get_by_text("▶ UNSCALED").count() == 1
     picture(page, said, "03_gradscaler_widget_refusal.png")
 
