@@ -12,7 +12,6 @@ import atexit
 import functools
 import json
 import os
-import select
 import selectors
 import shutil
 import socket
@@ -203,9 +202,8 @@ class Warm(Server):
         self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
         self.idle: list[Box] = []
-        self.keeper = Threads(
-            1
-        )  # a box dies with the thread that started it, which is to be none that only has one job
+        # A box dies with the thread that started it, which is to be none that has one job and ends.
+        self.keeper = Threads(1)
         with theirs:
             self.process = subprocess.Popen(
                 _python("autograder.warm"),
@@ -290,7 +288,13 @@ class Box(Server):
 
     def waits(self) -> bool:
         """Whether it is there, waiting for a request: what there would be to read is its end."""
-        return not select.select([self.socket], [], [], 0)[0]
+        try:
+            self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def close(self) -> None:
         self._made.close()

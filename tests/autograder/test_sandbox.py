@@ -1,6 +1,7 @@
 """The box: what an answer in it can reach, and that no answer takes the runner or another exercise with it."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -276,6 +277,25 @@ def test_a_warm_process_that_was_killed_is_started_again(boxed):
     assert value(run("def f():\n    return 1")["f"]) == 1
 
 
+def test_a_box_outlives_the_thread_that_used_it_and_one_that_was_ended_while_it_waited_is_replaced(boxed):
+    sandbox.warm().end_boxes()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(run, "def f():\n    return 1").result()
+    (box,) = sandbox.warm().idle
+    time.sleep(0.2)  # a box that is tied to that thread would be gone
+    assert box.waits()
+    (holder,) = [
+        pid for pid in os.listdir("/proc") if pid.isdigit() and _parent(pid) == str(os.getpid()) and _is_box(pid)
+    ]
+    os.kill(int(holder), signal.SIGKILL)
+    deadline = time.monotonic() + 20
+    while box.waits() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not box.waits()
+    assert value(run("def f():\n    return 2")["f"]) == 2
+    assert box not in sandbox.warm().idle
+
+
 def test_an_answer_has_no_capability_and_cannot_gain_one(boxed):
     source = """
 def f():
@@ -488,6 +508,10 @@ def _left() -> dict[str, int]:
     files = os.listdir(sandbox.warm().folder.name)  # the only folder outside that is theirs
     descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in mine)
     return {"children": children, "mounts": mounts, "files": len(files), "descriptors": descriptors}
+
+
+def _is_box(pid: str) -> bool:
+    return Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap"
 
 
 def _memory_bytes(pid: int) -> int:
