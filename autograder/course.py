@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING
 
 from autograder import journal
 from autograder.atomic import write_atomically
-from autograder.errors import CourseError, RoomError
+from autograder.errors import CourseError
 from autograder.gradebook import Book, gradebook
-from autograder.room import ROOMS, Room, find_room
+from autograder.room import ROOMS, Room, find_room, is_of_checkout
 
 if TYPE_CHECKING:  # what needs PyTorch is imported where it is used: most commands do without its two seconds
     from autograder.reference import Reference
@@ -187,8 +187,8 @@ class Course:
             _generate(self, assignment)
         # A notebook that is graded without the archive beside it finds its checks here, instead of making them while
         # a stock nbgrader's 30 s for a cell run out.
-        with suppress(OSError, RoomError):
-            if find_room(assignment).fingerprint == reference.room.fingerprint:
+        with suppress(OSError):
+            if is_of_checkout(reference.room):
                 release.shelve(reference)
         return len(proofs)
 
@@ -262,10 +262,9 @@ def _checks(course: Course, room: Room) -> bytes:
     from autograder.reference import compute
     from autograder.release import student_files
 
-    with suppress(OSError, RoomError):  # nobody's room; a checkout that is somebody else's; a full disk
-        known = find_room(room.name)
-        if known.fingerprint == room.fingerprint:
-            return (student_files(known) / file_name(room.name)).read_bytes()
+    with suppress(OSError):  # the checkout is somebody else's, or its disk is full
+        if is_of_checkout(room):
+            return (student_files(room) / file_name(room.name)).read_bytes()
     return pack(compute(room, PUBLIC_SECRET, course.evidence))
 
 

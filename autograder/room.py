@@ -231,6 +231,14 @@ class Room:
         return [cell for cell in cells if not cell["exercise"] or cell["exercise"] in answers]
 
 
+def is_of_checkout(room: Room) -> bool:
+    """Whether a room is one of this checkout's, and as it is there: a course's own copy may have been edited."""
+    try:
+        return find_room(room.name).fingerprint == room.fingerprint
+    except RoomError:
+        return False
+
+
 def answer_cells(notebook: nbformat.NotebookNode) -> dict[str, nbformat.NotebookNode]:
     return {
         cell.metadata.nbgrader.grade_id: cell
