@@ -117,9 +117,10 @@ def try_answers(
     """Grade files of answers as if each had been submitted. Needs no course."""
     import secrets
 
-    from autograder import sandbox
-    from autograder.reference import compute
-    from autograder.room import find_room
+    with _starting():
+        from autograder import sandbox
+        from autograder.reference import compute
+        from autograder.room import find_room
 
     with plainly():
         room = find_room(assignment)
@@ -223,14 +224,14 @@ def grade(
     if jobs and cluster:
         raise typer.BadParameter("--jobs is for this machine, --cluster for others: give one of them.")
     with plainly(), _stoppable():
-        from autograder import sandbox
+        with _starting(warm=not cluster):
+            from nbgrader import api  # noqa: F401
 
-        if not cluster:
-            _warm_up(sandbox)
-        from autograder.course import Course, prepare_nbgrader
-        from autograder.session import Session
+            from autograder import sandbox
+            from autograder.course import Course, prepare_nbgrader
+            from autograder.session import Session
 
-        prepare_nbgrader()
+            prepare_nbgrader()
         opened = Course(course, db)
         room = opened.room(assignment)
         students = _submitters(opened, assignment, student)
@@ -257,18 +258,30 @@ def grade(
         _say_outcome(outcome, students, json_file)
 
 
-def _warm_up(sandbox) -> None:
-    """Start the process that runs answers now: it imports PyTorch on one core while this one does on another."""
+@contextmanager
+def _starting(*, warm: bool = True):
+    """Import what a command needs while the process that runs answers does so (if it is wanted, `warm`) on another core.
+
+    No garbage is looked for in what is imported, then or later: it stays, and at the end that would take a second.
+    """
+    import gc
     from threading import Thread
 
+    from autograder import sandbox
     from autograder.errors import SandboxError
 
     def start() -> None:
         with suppress(SandboxError, OSError):  # sandbox.require will say what is missing
             sandbox.warm()
 
-    if sys.platform.startswith("linux"):
+    if warm and sys.platform.startswith("linux"):
         Thread(target=start, daemon=True).start()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

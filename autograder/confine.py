@@ -9,7 +9,7 @@
                  limit on processes, and would own every file of the system.
     capabilities None, the bounding set is empty, no_new_privs: a setuid program gives nothing.
     rlimits      Memory, CPU time, processes, open files and file size. They bind one process each, except that on processes;
-                 for the sum over all of an exercise's processes the runner watches /proc (`Cage.usage`).
+                 for the sum over all of an exercise's processes who watches it looks into /proc (watch.py).
     Landlock     No file is written outside /tmp, /dev/shm and the null devices, whatever is mounted; no signal and no abstract
                  socket leaves the exercise. From Linux 5.13 on; each kernel enforces what it knows.
     seccomp      No system call that an answer has no business with and that has been a way out of sandboxes before: new
@@ -29,24 +29,20 @@ import fcntl
 import os
 import platform
 import resource
+import signal
 import socket
 import struct
-import time
 from dataclasses import dataclass
 
 from autograder.sandbox import NOBODY, prefixes
+from autograder.watch import MEMORY_BYTES, PROCESSES
 
-MEMORY_BYTES = 2 << 30  # of all processes of an exercise together, beyond what the warm process holds
 ADDRESS_BYTES = 16 << 30  # address space, of which a CUDA build of torch reserves much and uses little
 FILE_BYTES = 64 << 20
 TMP_BYTES = 256 << 20
 SHM_BYTES = 64 << 20
 TMP_FILES = 20_000
-PROCESSES = 64
 DESCRIPTORS = 256
-POLL_S = 0.05
-# A busy machine makes nobody late: an answer's clock stands still while it waits for a CPU, for so long at most.
-PATIENCE = 4
 CPU_SECONDS = 600  # of one process; the runner's clock ends an answer long before
 
 NAMESPACES = ("mnt", "pid", "net", "ipc", "uts")
@@ -54,7 +50,7 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID, CLONE_NEWNET = 0x0002_0000, 0x0800_0000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 NS_GET_PARENT = 0xB702
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x4_0000
-PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 CAPABILITY_VERSION_3 = 0x20080522
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -127,83 +123,15 @@ class Cage:
         _landlock()
         _seccomp()
 
-    def usage(self, child: int, before: set[int]) -> Usage:
-        """What all processes use that have come into the box since `before` (pids()), `child` the first of them."""
-        usage, resident = Usage(), {}
-        for pid in pids() - before:
-            try:
-                status = _fields(f"/proc/{pid}/status")
-                with open(f"/proc/{pid}/stat", "rb") as file:
-                    times = file.read().rpartition(b")")[2].split()[11:15]
-                if pid == child:
-                    usage.waited_s = _waited_s(pid)
-            except (OSError, ValueError):  # it has just ended
-                continue
-            # A process that has ended and was not waited for has no memory, but its times.
-            resident[pid] = sum(status.get(name, 0) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
-            # utime, stime, and those of the children that it has waited for.
-            usage.cpu_s += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-        usage.processes, usage.memory_bytes = len(resident), sum(resident.values())
-        if usage.memory_bytes > MEMORY_BYTES:
-            # That counts once for each process what a fork shares with its parent. The exact number takes longer.
-            usage.memory_bytes = sum(_share_bytes(pid, most) for pid, most in resident.items())
-        return usage
-
-
-@dataclass
-class Usage:
-    """What the processes of one exercise use together. `waited_s`: how long its first thread stood in line for a CPU."""
-
-    processes: int = 0
-    memory_bytes: int = 0
-    cpu_s: float = 0.0
-    waited_s: float = 0.0
-
-
-class Limits:
-    """What a fork may use: time for what it is doing now, memory and processes all the while. A `cage` of None: time only."""
-
-    def __init__(self, cage: Cage | None, pid: int, before: set[int], seconds: float) -> None:
-        self.cage, self.pid, self.before = cage, pid, before
-        self.usage = Usage()
-        self.begin(seconds)
-
-    def begin(self, seconds: float) -> None:
-        """Something new is begun, which may take `seconds`."""
-        self.seconds, self.begun, self.looked = seconds, time.monotonic(), 0.0
-        self.since = self.usage
-
-    def look_again_s(self) -> float:
-        left = self.begun + self.seconds - time.monotonic()
-        return POLL_S if self.cage else max(0.0, left)
-
-    def passed(self) -> str | None:
-        """The limit that has been passed: "time", "memory", "processes"."""
-        now = time.monotonic()
-        took = now - self.begun
-        if not self.cage:
-            return "time" if took >= self.seconds else None
-        if now - self.looked < POLL_S / 2:
-            return None
-        self.looked, self.usage = now, self.cage.usage(self.pid, self.before)
-        if self.usage.processes > PROCESSES:
-            return "processes"
-        if self.usage.memory_bytes > MEMORY_BYTES:
-            return "memory"
-        # Two cores' worth: threads and processes of its own are no way to take the machine from the others.
-        busy = (self.usage.cpu_s - self.since.cpu_s) / 2
-        waited = min(self.usage.waited_s - self.since.waited_s, PATIENCE * self.seconds)
-        return "time" if max(busy, took - waited) >= self.seconds else None
-
-
-def pids() -> set[int]:
-    """The processes that this one can see."""
-    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
-
 
 def untraceable(yes: bool = True) -> None:
     """Let no process without capabilities trace this one, read its memory or its descriptors."""
     _check("prctl", libc.prctl(PR_SET_DUMPABLE, int(not yes), 0, 0, 0))
+
+
+def end_with_parent() -> None:
+    """Have the kernel kill this process when the thread that forked it is gone."""
+    _check("prctl", libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
 
 def _check(name: str, result: int) -> int:
@@ -211,32 +139,6 @@ def _check(name: str, result: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
     return result
-
-
-def _fields(path: str) -> dict[bytes, int]:
-    """The sizes in a file of /proc that has lines as "RssAnon:  1234 kB", in bytes."""
-    with open(path, "rb") as file:
-        lines = (line.split() for line in file)
-        return {line[0].rstrip(b":"): int(line[1]) << 10 for line in lines if line[2:] == [b"kB"]}
-
-
-def _share_bytes(pid: int, most: int) -> int:
-    """The memory of one process, of what it shares with others its share; `most` where it lets nobody look."""
-    try:
-        sizes = _fields(f"/proc/{pid}/smaps_rollup")
-    except PermissionError:
-        return most
-    except OSError:  # it has just ended
-        return 0
-    return sum(sizes.get(name, 0) for name in (b"Pss_Anon", b"Pss_Shmem", b"SwapPss"))
-
-
-def _waited_s(pid: int) -> float:
-    try:
-        with open(f"/proc/{pid}/schedstat", "rb") as file:
-            return int(file.read().split()[1]) / 1e9
-    except FileNotFoundError:  # a kernel without SCHED_INFO
-        return 0.0
 
 
 def _loopback() -> None:

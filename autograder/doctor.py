@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.watch import MEMORY_BYTES
+
 LITTLE_DISK = 1 << 30
-# What an answer's process may come to (PyTorch, its imports, some tensors), for each that runs at a time.
-MEMORY_A_JOB = 2 << 30  # confine.MEMORY_BYTES, which only Linux can import
 
 
 def findings(course: Path) -> Iterator[tuple[bool, str]]:
@@ -116,10 +116,10 @@ def _memory() -> tuple[bool, str]:
     except (OSError, KeyError, ValueError):
         return True, "memory: this system does not say how much is free"
     words = f"memory: {free / 2**30:.1f} GiB free for {CORES} answers at a time"
-    if free < CORES * MEMORY_A_JOB:
+    if free < CORES * MEMORY_BYTES:
         return (
             False,
-            f"{words}, each of which may take {MEMORY_A_JOB >> 30} GiB: grade with --jobs {max(1, free // MEMORY_A_JOB)}",
+            f"{words}, each of which may take {MEMORY_BYTES >> 30} GiB: grade with --jobs {max(1, free // MEMORY_BYTES)}",
         )
     return True, words
 

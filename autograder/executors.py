@@ -26,7 +26,7 @@ from autograder.threads import Threads
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 CONNECT_SECONDS = 20
 # Evidence is made by these files: a worker that has others could say something else of the same answer.
-PROBING = ("confine.py", "evidence.py", "probes.py", "runner.py", "sandbox.py", "trace.py", "warm.py")
+PROBING = ("confine.py", "evidence.py", "probes.py", "runner.py", "sandbox.py", "trace.py", "warm.py", "watch.py")
 
 
 @dataclass

@@ -109,6 +109,12 @@ def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Step
         elif any(name not in outcomes for name in attempted):
             status = "timeout"
             message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
+        elif forged := [name for name in attempted if outcomes[name].get("why") == "forged"]:
+            status = "tampered"
+            message = (
+                f"{', '.join(forged)}: the process that ran the answer reported what the grader's own code would not have; "
+                "that earns nothing, the other exercises count"
+            )
     except EvidenceError as error:
         status, message = "tampered", str(error)
     except SandboxError as error:

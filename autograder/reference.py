@@ -131,6 +131,8 @@ def _end_in_words(outcome: dict) -> str:
     why = outcome.get("why")
     if why in ("memory", "processes"):
         return f"The Python process was ended while your code ran: it took more {why} than an answer may"
+    if why == "forged":
+        return "While your code ran, something else than the grader's own reports came out of its process"
     how = {"exit": " by itself, as after a call of exit", "silence": ""}.get(why, f" with {why}" if why else "")
     return f"The Python process ended{how} while your code ran"
 

@@ -2,8 +2,7 @@
 
 The box sees the system, this Python with its packages, and the packages `autograder` and `ampkit`; no home, no course, no
 gradebook, no other submission, none of the caller's environment. What an answer may do inside is in confine.py, who runs it
-in runner.py. What comes out is lines of JSON, as many as were asked for and no longer than MAX_LINE: they are parsed and
-never executed.
+in runner.py, who watches it and decides what to believe of what it says in watch.py.
 """
 
 from __future__ import annotations
@@ -12,20 +11,19 @@ import atexit
 import functools
 import json
 import os
-import selectors
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from autograder.errors import EvidenceError, SandboxError
+from autograder import watch
+from autograder.errors import SandboxError
 from autograder.threads import Threads
 
 # Who an answer is, inside its box; and outside, where the grader is root and may choose.
@@ -79,25 +77,32 @@ def bwrap() -> str:
 
 
 def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
-    """Run a job (runner.py) and return its results, as far as they came before `seconds` had passed.
+    """Do a job (watch.py) and return its results, as far as they came before `seconds` had passed.
 
     `boxed=False` is for the course's own code: solutions and mistakes.
     """
     if not sys.platform.startswith("linux"):
         # There a process with PyTorch in it cannot be forked, and only the course's own code is run.
-        return _parse(_run_alone(json.dumps({**job, "forks": False}).encode(), seconds))
-    from autograder.evidence import MAX_LINE
-
-    data = json.dumps({"forks": True, **job}).encode()
-    wanted = sum(len(variant["exercises"]) for variant in job["variants"])
-    max_bytes = (wanted + 1) * MAX_LINE
-    if not boxed:
-        return _parse(warm().do(data, seconds, max_bytes))
-    with warm().box() as box:
-        box.load(job["checks"], job["assignment"])
-        results = _parse(box.do(data, seconds, max_bytes))
-        box.again = len(results) == wanted and all(one["outcome"] in ("evidence", "raises") for one in results)
+        return run_alone(job, seconds)
+    results: list[dict] = []
+    with ExitStack() as stack, suppress(_Gone):
+        server = stack.enter_context(_a_box()) if boxed else warm()
+        for result in watch.run(job, server, seconds):
+            results.append(result)
+        if boxed:
+            wanted = sum(len(variant["exercises"]) for variant in job["variants"])
+            server.again = len(results) == wanted and all(one["outcome"] in ("evidence", "raises") for one in results)
     return results
+
+
+@contextmanager
+def _a_box() -> Iterator[Box]:
+    with ExitStack() as stack:
+        try:
+            box = stack.enter_context(warm().box())
+        except _Gone:  # the warm process has been ended: there is a new one now
+            box = stack.enter_context(warm().box())
+        yield box
 
 
 def require() -> None:
@@ -127,14 +132,18 @@ def _python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-B", "-c", code, *arguments]
 
 
-def _run_alone(data: bytes, seconds: float) -> bytes:
+def run_alone(job: dict, seconds: float) -> list[dict]:
+    """As `run`, of the course's own code, without forks."""
+    command, data = _python("autograder.runner"), json.dumps(job).encode()
     try:
-        done = subprocess.run(_python("autograder.runner"), input=data, capture_output=True, timeout=seconds)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired as late:
-        return late.stdout or b""
-    if not done.stdout and done.returncode:
-        raise _did_not_start(done.stderr)
-    return done.stdout
+        out = late.stdout or b""
+    else:
+        out = done.stdout
+        if not out and done.returncode:
+            raise _did_not_start(done.stderr)
+    return [json.loads(line) for line in out.split(b"\n")[:-1]]
 
 
 def _did_not_start(said: bytes) -> SandboxError:
@@ -142,15 +151,6 @@ def _did_not_start(said: bytes) -> SandboxError:
     return SandboxError(
         f"The process that runs answers did not start ({lines[-1] if lines else 'no message'}). "
         "Nothing was graded; `autograder doctor` says what this machine lacks."
-    )
-
-
-def _not_shut_in(said: str) -> SandboxError:
-    from autograder.evidence import clean
-
-    return SandboxError(
-        f"An answer could not be shut into its box ({clean(said, 300)}). Nothing was graded; `autograder doctor` says what "
-        "this machine lacks."
     )
 
 
@@ -170,34 +170,92 @@ def warm() -> Warm:
         return _warm
 
 
+class _Gone(Exception):
+    """The process at the other end is no more."""
+
+
 class Server:
     """A process that forks a child for each job (warm.py), at the other end of a socket. May be used from several threads."""
 
+    proc: int | None = None
+
     def __init__(self, channel: socket.socket) -> None:
         self.socket, self.lock = channel, threading.Lock()
+        self.loaded: tuple[tuple[str, str], dict[str, float]] | None = None
 
-    def ask(self, request: dict, descriptors: list[int]) -> None:
+    def ask(self, request: dict, descriptors: Sequence[int] = ()) -> dict:
         with self.lock:
-            socket.send_fds(self.socket, [json.dumps(request).encode()], descriptors)
-
-    def do(self, data: bytes, seconds: float, max_bytes: int) -> bytes:
-        """The output of one job, as far as it came in time, and no more of it than `max_bytes`."""
-        their_read, feed = os.pipe()
-        read, their_write = os.pipe()
-        with open(feed, "wb", buffering=0) as feed_file, open(read, "rb", buffering=0) as read_file:
             try:
-                self.ask({"do": "job"}, [their_read, their_write])
+                socket.send_fds(self.socket, [json.dumps(request).encode()], descriptors)
+                said = self.socket.recv(1 << 16)
+            except OSError as error:
+                raise _Gone from error
+        if not said:
+            raise _Gone
+        answer = json.loads(said)
+        if "failed" in answer:
+            raise watch.not_shut_in(answer["failed"])
+        return answer
+
+    def load(self, checks: str, assignment: str) -> dict[str, float]:
+        """Have a checks.py loaded before the jobs that want it, since that takes as long as a job does without its answers."""
+        wanted = checks, assignment
+        kept = self.loaded
+        if kept is None or kept[0] != wanted:
+            with _file({"checks": checks, "assignment": assignment}) as file:
+                self.loaded = kept = wanted, self.ask({"do": "load"}, [file])["seconds"]
+        return kept[1]
+
+    @contextmanager
+    def fork(self, job: dict) -> Iterator[Fork]:
+        """A child that does `job` (runner.report), ended when the block is left."""
+        read, write = os.pipe()
+        with open(read, "rb", buffering=0), _file(job) as file:
+            try:
+                pid = self.ask({"do": "job"}, [file, write])["pid"]
             finally:
-                os.close(their_read)
-                os.close(their_write)
-            return _communicate(feed_file, read_file, data, seconds, max_bytes)
+                os.close(write)
+            child = Fork(self, pid, read)
+            try:
+                yield child
+            finally:
+                child.end()
+
+
+class Fork:
+    """A child of a Server, with the pipe that it reports on."""
+
+    def __init__(self, server: Server, pid: int, pipe: int) -> None:
+        self.server, self.pid, self.pipe = server, pid, pipe
+        self.ended = False
+
+    def end(self, patience_s: float = 0.0) -> str:
+        """End it, once. How it had ended by itself, if it did so within `patience_s`: "exit", a signal's name or "silence"."""
+        if self.ended:
+            return "silence"
+        self.ended = True
+        return self.server.ask({"do": "end", "pid": self.pid, "patience_s": patience_s})["end"]
+
+
+@contextmanager
+def _file(content: dict) -> Iterator[int]:
+    """A file in memory with JSON in it, to be read from its beginning."""
+    descriptor = os.memfd_create("job")
+    try:
+        data = memoryview(json.dumps(content).encode())
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 class Warm(Server):
     """A process that has imported everything, and the boxes in which forks of it wait for jobs."""
 
     def __init__(self) -> None:
-        mine, theirs = socket.socketpair()
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         super().__init__(mine)
         self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
@@ -210,16 +268,25 @@ class Warm(Server):
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self.errors,
-                env=ENVIRONMENT,
+                # Its heap in pages of 2 MiB from the beginning (glibc 2.35): warm.compact has less to do.
+                env={**ENVIRONMENT, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
                 cwd=self.folder.name,
                 start_new_session=True,
             )
-        if self.socket.recv(16) != b"ready\n":
+        if not self.socket.recv(16):
             self.process.wait()
             self.errors.seek(0)
             said = self.errors.read()
             self.close()
             raise _did_not_start(said)
+
+    def ask(self, request: dict, descriptors: Sequence[int] = ()) -> dict:
+        try:
+            return super().ask(request, descriptors)
+        except _Gone:
+            self.process.kill()
+            self.process.wait()
+            raise
 
     def end_boxes(self) -> None:
         """Those that wait: none is there any more, and none is needed."""
@@ -259,32 +326,20 @@ class Box(Server):
     """A box and in it a fork of the warm process: one job at a time, or an answer would share its limits with another one."""
 
     def __init__(self, warm: Warm) -> None:
-        mine, theirs = socket.socketpair()
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         super().__init__(mine)
         self.again = False
-        self.loaded: tuple[str, str] | None = None
         with ExitStack() as made, theirs:
             made.enter_context(mine)
             pid = made.enter_context(box())
             warm.ask({"do": "enter", "box": pid}, [theirs.fileno()])
             theirs.close()
-            said = mine.recv(1024)
-            if said != b"ready\n":
-                raise _not_shut_in(said.decode(errors="replace"))
+            said, descriptors, _, _ = socket.recv_fds(mine, 1 << 10, 1)
+            if not descriptors:
+                raise watch.not_shut_in(json.loads(said)["failed"] if said else "the process in it has ended")
+            (self.proc,) = descriptors
+            made.callback(os.close, self.proc)
             self._made = made.pop_all()
-
-    def load(self, checks: str, assignment: str) -> None:
-        """Have a checks.py loaded before the jobs that want it, since that takes as long as a job does without its answers."""
-        if self.loaded == (checks, assignment):
-            return
-        self.loaded = checks, assignment
-        read, write = os.pipe()
-        try:
-            self.ask({"do": "load"}, [read])
-        finally:
-            os.close(read)
-            with open(write, "wb") as file:
-                file.write(json.dumps({"checks": checks, "assignment": assignment}).encode())
 
     def waits(self) -> bool:
         """Whether it is there, waiting for a request: what there would be to read is its end."""
@@ -427,46 +482,3 @@ def _box() -> list[str]:
     for package in ("autograder", "ampkit"):
         command += ["--ro-bind-try", str(PACKAGE.parent / package), f"/course/{package}"]
     return [*command, "--remount-ro", "/dev", "--remount-ro", "/"]
-
-
-def _communicate(feed, read, data: bytes, seconds: float, max_bytes: int) -> bytes:
-    """Write `data` to one file and close it, and read the other one (bounded) until its end or until time is up."""
-    deadline = time.monotonic() + seconds
-    out, view = bytearray(), memoryview(data)
-    with selectors.DefaultSelector() as selector:
-        os.set_blocking(feed.fileno(), False)
-        selector.register(feed, selectors.EVENT_WRITE)
-        selector.register(read, selectors.EVENT_READ)
-        while selector.get_map():
-            events = selector.select(max(0.0, deadline - time.monotonic()))
-            if not events:
-                break
-            for key, _ in events:
-                if key.fileobj is feed:
-                    try:
-                        view = view[os.write(key.fd, view[: 1 << 16]) :]
-                    except BrokenPipeError:
-                        view = view[:0]
-                    if not view:
-                        selector.unregister(feed)
-                        feed.close()
-                    continue
-                chunk = os.read(key.fd, 1 << 16)
-                out += chunk
-                if not chunk or len(out) > max_bytes:
-                    return bytes(out)
-    return bytes(out)
-
-
-def _parse(out: bytes) -> list[dict]:
-    from autograder.evidence import parse  # which imports PyTorch: the warm process is to do so at the same time
-
-    results = []
-    for line in out.split(b"\n")[:-1]:
-        result = parse(line)
-        if not isinstance(result, dict):
-            raise EvidenceError("The process that ran the answer wrote something that is not evidence.")
-        if set(result) == {"failed"}:
-            raise _not_shut_in(str(result["failed"]))
-        results.append(result)
-    return results

@@ -36,7 +36,7 @@ def test_each_thing_that_is_wrong_with_a_course_is_said_with_its_cure(small_clas
     monkeypatch.setattr(sandbox, "bwrap", lambda: (_ for _ in ()).throw(SandboxError("no bwrap was found")))
     monkeypatch.setitem(sys.modules, "nbgrader", None)
     monkeypatch.setattr(doctor, "LITTLE_DISK", 1 << 60)
-    monkeypatch.setattr(doctor, "MEMORY_A_JOB", 1 << 60)
+    monkeypatch.setattr(doctor, "MEMORY_BYTES", 1 << 60)
     (small_class / ".autograder" / "secret").chmod(0o644)
     (small_class / "gradebook.db").write_bytes(b"no database " * 100)
     said = look(small_class, 1)
@@ -62,9 +62,3 @@ def test_a_grading_run_that_is_under_way_is_no_fault(small_class):
 
 def test_without_a_course_it_says_how_to_check_one(tmp_path, boxed):
     assert "is no course; --course DIR checks one" in look(tmp_path, 0)
-
-
-def test_what_an_answer_may_take_is_what_its_box_allows():
-    from autograder.confine import MEMORY_BYTES
-
-    assert doctor.MEMORY_A_JOB == MEMORY_BYTES

@@ -105,6 +105,22 @@ def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said)
     page(result.to_json({"student": "s"}), {"simulate_scale": source}, {}, total=0.0).encode()
 
 
+@pytest.mark.parametrize("where", ["", "def simulate_scale(*a, **k):\n    "], ids=["in cell", "in answer"])
+def test_a_report_that_only_a_forger_writes_is_tampering_and_costs_its_own_exercise(grade, where):
+    result = grade({"simulate_scale": where + "import os; os.system('for n in 3 4 5 6 7 8 9; do echo 1 >&$n; done')"})
+    assert result.status == "graded", "no descriptor is inherited by what an answer starts"
+    result = grade(
+        {
+            "simulate_scale": where
+            + "import os; [os.write(n, b'1\\n') for n in range(3, 20) if os.path.exists(f'/proc/self/fd/{n}')]"
+        }
+    )
+    assert result.status == "tampered" and "simulate_scale" in result.message
+    mine = result.results["simulate_scale"]
+    assert mine.score == 0 and "something else than the grader's own reports" in mine.message
+    assert {name for name, other in result.results.items() if other.passed} == RIGHT
+
+
 @pytest.fixture
 def asked(monkeypatch) -> list[tuple[bool, list[str]]]:
     """What boxes are asked for: whether all in one process, and which exercises."""

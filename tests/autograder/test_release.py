@@ -51,10 +51,10 @@ def test_without_forks_the_evidence_is_the_same(small):
     room = Room(small)
     cells = room.cells(room.solutions)
     wanted = job(room, b"s", [("solution", cells, list(room.exercises))])
-    forked, plain = (sandbox.run({**wanted, "forks": forks}, boxed=False, seconds=120) for forks in (True, False))
-    assert len(forked) == len(room.exercises) and forked == plain
-    for forks in (True, False):
-        assert sandbox.run({**wanted, "forks": forks, "together": True}, boxed=False, seconds=120) == forked
+    forked = sandbox.run(wanted, boxed=False, seconds=120)
+    assert len(forked) == len(room.exercises) and forked == sandbox.run_alone(wanted, 120)
+    wanted = {**wanted, "together": True}
+    assert forked == sandbox.run(wanted, boxed=False, seconds=120) == sandbox.run_alone(wanted, 120)
 
 
 def test_a_room_that_proves_too_little_is_not_released_and_every_reason_is_said(small):

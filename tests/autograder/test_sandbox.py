@@ -8,13 +8,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from autograder import sandbox
 from autograder.errors import SandboxError
-from autograder.probes import load_checks
-from autograder.runner import Run
+from autograder.watch import Limits, Watch
 
 CHECKS = """
 from autograder.probes import Exercise
@@ -399,17 +399,19 @@ def f():
 
 def test_who_forges_a_report_is_blamed_however_late_its_reports_are_read():
     """Read at once: that its cell began, and the forged one. Else the exercises behind it would run the same cell."""
-    exercises = load_checks(CHECKS, "t")
     cells = [{"id": name, "source": "", "exercise": name} for name in ("f", "g")]
-    watched = Run(None, [(exercises["g"], {"call_g": [1]})], cells, 3, None)
+    variant = {"cells": cells, "exercises": {"g": {"call_g": [1]}}}
+    watch = Watch(job(""), variant, {"g": 3.0}, None, time.monotonic() + 60)
     read, write = os.pipe()
     os.write(write, b'{"cell": 0}\n{"x": 1}\n')
     try:
-        trouble, cell = watched.watch(lambda name, outcome: None, read, os.getpid(), set(), set())
+        fork, limits = SimpleNamespace(pipe=read), Limits(None, os.getpid(), set(), 3)
+        with pytest.raises(StopIteration) as end:
+            next(watch.follow(fork, [("g", 0), ("g", 1), ("g", None)], limits))
     finally:
         os.close(read)
         os.close(write)
-    assert (trouble, cell) == ({"outcome": "died", "where": "cell"}, 0)
+    assert end.value.value == ({"outcome": "died", "why": "forged", "where": "cell"}, 0)
 
 
 def test_a_forged_outcome_counts_as_what_it_says_of_its_own_exercise_only(boxed):

@@ -95,10 +95,10 @@ tools = runner.warm_up()
 gc.collect()
 gc.freeze()  # as the warm process does
 null = os.open(os.devnull, os.O_WRONLY)
-wanted = {**json.load(sys.stdin), "forks": False, "together": True}
-runner.work(wanted, null, tools)
+wanted = {**json.load(sys.stdin), "together": True}
+runner.in_this_process(wanted, null, tools)
 start = time.process_time()
-runner.work(wanted, null, tools)
+runner.in_this_process(wanted, null, tools)
 print(time.process_time() - start)
 """
 
