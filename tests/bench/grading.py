@@ -7,9 +7,15 @@ on 2 and on --stock students, of which its start and its seconds a student follo
 from nothing and then again with the evidence of the seeds kept, as in every later run of a term (--force: nobody is left out);
 and the floor. What counts are the ratios of medians; the seconds are this machine's. The scores must be the same.
 
-The floor is what the answers themselves need on every core, with no box, verdict, gradebook or start of a command, in two ways:
-`floor`, CPU seconds over cores of each notebook's cells and probes once, one after another in a process that is warm (nothing
-that keeps answers apart can reach it); `floor_apart`, seconds of a fresh fork of that process for each exercise.
+The floor is what the answers themselves need, with no box, verdict, gradebook or start of a command, in three ways:
+
+    floor        CPU seconds of the answers' own processes, as the kernel counts them, over cores: a fork of a warm process for
+                 each submission, and one more for an exercise that is wrong, which is asked again by itself; a process on each
+                 core. It has in it the pages that such a process has to copy, which no grader is spared that gives each
+                 submission a process of its own.
+    floor_bare   CPU seconds over cores of each notebook's cells and probes once, one submission after another in one process
+                 that has run them before: nothing that keeps answers apart can reach it.
+    floor_apart  Seconds of a fresh fork for each exercise.
 """
 
 import argparse
@@ -32,7 +38,7 @@ from autograder.course import Course
 from autograder.executors import CORES
 from autograder.reference import job
 
-ASSIGNMENT = "03_gradscaler"
+ASSIGNMENT, WRONG = "03_gradscaler", "clipped_step"
 BIN = Path(sys.executable).parent
 
 
@@ -63,9 +69,9 @@ def make(folder: Path, students: int) -> tuple[Path, Path]:
     run(BIN / "autograder", "init", ours, cwd=folder)
     run(BIN / "autograder", "release", ASSIGNMENT, cwd=ours)
     room = Course(ours).room(ASSIGNMENT)
-    wrong = room.mistakes["clipped_step"][0].source
+    wrong = room.mistakes[WRONG][0].source
     for number in range(students):
-        answers = {**room.solutions, **({"clipped_step": wrong} if number % 3 == 0 else {})}
+        answers = {**room.solutions, **({WRONG: wrong} if number % 3 == 0 else {})}
         notebook = nbformat.read(ours / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb", as_version=4)
         for cell in notebook.cells:
             cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
@@ -88,29 +94,65 @@ def jobs(course: Course, students: int) -> list[dict]:
     return made
 
 
-ANSWERS = """
-import gc, json, os, sys, time
-from autograder import runner
+WARM = """
+import gc, json, os, sys
+from autograder import runner, warm
 tools = runner.warm_up()
-gc.collect()
-gc.freeze()  # as the warm process does
+warm.compact()
 null = os.open(os.devnull, os.O_WRONLY)
-wanted = {**json.load(sys.stdin), "together": True}
-runner.in_this_process(wanted, null, tools)
-start = time.process_time()
-runner.in_this_process(wanted, null, tools)
-print(time.process_time() - start)
+jobs = json.load(sys.stdin)
+"""
+BARE = """
+def once(job):
+    runner.in_this_process({**job, "together": True}, null, tools)
+used = 0
+for job in jobs:
+    once(job)
+    before = os.times()
+    once(job)
+    used += sum(os.times()[:2]) - sum(before[:2])
+print(used)
+"""
+FORKS = """
+tools.load(jobs[0]["checks"], jobs[0]["assignment"])
+gc.freeze()
+used = 0
+for job in jobs:
+    if os.fork() == 0:
+        runner.in_this_process(job, null, tools)
+        os._exit(0)
+    _, status, usage = os.wait4(-1, 0)
+    assert status == 0
+    used += usage.ru_utime + usage.ru_stime
+print(used)
 """
 
 
+def cpu_seconds(code: str, wanted: list[dict]) -> float:
+    """What a process that `code` makes warm says that these jobs took."""
+    command = [sys.executable, "-W", "ignore", "-c", WARM + code]
+    environment = {**os.environ, **sandbox.ENVIRONMENT, **sandbox.HEAP}
+    done = subprocess.run(
+        command, input=json.dumps(wanted), env=environment, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
 def floor(wanted: list[dict]) -> float:
-    """CPU seconds of an answer alone, over the cores; every third submission has a mistake, so six are a fair mean."""
-    seconds = []
-    for one in wanted[:6]:
-        command = [sys.executable, "-W", "ignore", "-c", ANSWERS]
-        done = subprocess.run(command, input=json.dumps(one), capture_output=True, text=True, check=True)
-        seconds.append(float(done.stdout))
-    return statistics.fmean(seconds) * len(wanted) / CORES
+    """CPU seconds over cores of a fork for each submission, and of another one for its exercise that is wrong."""
+    jobs = [{**job, "together": True} for job in wanted]
+    jobs += [
+        {**job, "variants": [{**variant, "exercises": {WRONG: variant["exercises"][WRONG]}}]}
+        for job in wanted[::3]
+        for variant in job["variants"]
+    ]
+    with ThreadPoolExecutor(max_workers=CORES) as pool:
+        return sum(pool.map(lambda core: cpu_seconds(FORKS, jobs[core::CORES]), range(CORES))) / CORES
+
+
+def floor_bare(wanted: list[dict]) -> float:
+    """CPU seconds of the answers alone, over the cores; every third submission has a mistake, so six are a fair mean."""
+    return cpu_seconds(BARE, wanted[:6]) / 6 * len(wanted) / CORES
 
 
 def floor_apart(wanted: list[dict]) -> float:
@@ -130,7 +172,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    timed = ("stock_2", "stock", "first", "again", "floor", "floor_apart")
+    floors = {"floor": floor, "floor_bare": floor_bare, "floor_apart": floor_apart}
+    timed = ("stock_2", "stock", "first", "again", *floors)
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         ours, stock = make(Path(temporary), options.students)
@@ -142,8 +185,8 @@ def main() -> None:
             shutil.rmtree(ours / ".autograder" / "evidence", ignore_errors=True)
             for name in ("first", "again"):
                 seconds[name].append(run(BIN / "autograder", "grade", ASSIGNMENT, "--force", cwd=ours))
-            seconds["floor"].append(floor(wanted))
-            seconds["floor_apart"].append(floor_apart(wanted))
+            for name, measure in floors.items():
+                seconds[name].append(measure(wanted))
         theirs = scores(stock / "gradebook.db", "", ASSIGNMENT)
         mine = scores(ours / "gradebook.db", "amp", ASSIGNMENT)
     same = len(theirs) == options.stock and all(mine[student] == score for student, score in theirs.items())
@@ -160,10 +203,11 @@ def main() -> None:
         "stock_over_again": round(whole / median["again"], 1),
         **{
             f"{ours}_over_{base}": round(median[ours] / median[base], 2)
-            for base in ("floor", "floor_apart")
+            for base in floors
             for ours in ("first", "again")
         },
         "floor_cpu_s_per_student": round(median["floor"] * CORES / options.students, 3),
+        "floor_bare_cpu_s_per_student": round(median["floor_bare"] * CORES / options.students, 3),
         "same_scores": same,
         "cores": CORES,
         "load_average": [round(load, 1) for load in os.getloadavg()],
