@@ -8,7 +8,6 @@ holds the seeds of its own probes, as a box must.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import socket
@@ -37,22 +36,22 @@ class Pool:
     width: int
 
 
-def answer(job: bytes, boxed: bool, seconds: float) -> tuple[bytes, float]:
-    """Run a job (runner.py, as JSON) here; its results as JSON, and the seconds that it took.
+def answer(job: dict, boxed: bool, seconds: float) -> tuple[list[dict], float]:
+    """Do a job (watch.py) here; its results, and the seconds that it took.
 
     EvidenceError where something else than evidence came out. SandboxError where the answer ended its own box, WorkerError
     where this machine can open none.
     """
     start = time.monotonic()
     try:
-        results = sandbox.run(json.loads(job), boxed=boxed, seconds=seconds)
+        results = sandbox.run(job, boxed=boxed, seconds=seconds)
     except SandboxError:
         try:
             sandbox.require()
         except SandboxError as error:
             raise WorkerError(f"{socket.gethostname()} can no longer isolate an answer: {error}") from error
         raise
-    return json.dumps(results).encode(), time.monotonic() - start
+    return results, time.monotonic() - start
 
 
 @contextmanager

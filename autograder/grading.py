@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
@@ -89,7 +88,7 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
 
 
 # What `grading` yields: a job and the seconds that it may take. What it is sent: the results and the seconds taken.
-Steps = Generator[tuple[bytes, float], tuple[bytes, float], Grade]
+Steps = Generator[tuple[dict, float], tuple[list[dict], float], Grade]
 
 
 def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Steps:
@@ -126,7 +125,7 @@ def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Step
 
 def _outcomes(
     reference: Reference, cells: list[dict], attempted: list[str]
-) -> Generator[tuple[bytes, float], tuple[bytes, float], dict[str, dict]]:
+) -> Generator[tuple[dict, float], tuple[list[dict], float], dict[str, dict]]:
     """The runner's outcome for each exercise, as far as there was time.
 
     First all of them in one process, as in the notebook. That settles those that are right; what is not, each exercise by
@@ -137,16 +136,16 @@ def _outcomes(
     if len(attempted) > 1:
         with suppress(EvidenceError, SandboxError):
             wanted = {**job(reference.room, reference.secret, [("answer", cells, attempted)]), "together": True}
-            results, _ = yield json.dumps(wanted).encode(), TOGETHER_SECONDS
-            for outcome in json.loads(results):
+            results, _ = yield wanted, TOGETHER_SECONDS
+            for outcome in results:
                 name = str(outcome.get("exercise"))
                 if name in attempted and _result(reference, name, True, outcome).right:
                     outcomes[name] = outcome
     seconds = SUBMISSION_SECONDS
     while left := [name for name in attempted if name not in outcomes]:
         wanted = job(reference.room, reference.secret, [("answer", cells, left)])
-        results, taken = yield json.dumps(wanted).encode(), seconds
-        for outcome in json.loads(results):
+        results, taken = yield wanted, seconds
+        for outcome in results:
             outcomes[str(outcome.get("exercise"))] = outcome
         seconds -= taken
         if seconds <= 0:
@@ -224,7 +223,7 @@ def grade_many(
     under_way: dict[Future, tuple[str, Steps]] = {}
     waiting = iter(submissions)
 
-    def go_on(name: str, steps: Steps, step: Callable[[], tuple[bytes, float]]) -> None:
+    def go_on(name: str, steps: Steps, step: Callable[[], tuple[dict, float]]) -> None:
         try:
             wanted, seconds = step()
         except StopIteration as end:

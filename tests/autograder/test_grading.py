@@ -126,10 +126,9 @@ def asked(monkeypatch) -> list[tuple[bool, list[str]]]:
     """What boxes are asked for: whether all in one process, and which exercises."""
     jobs, answer = [], grading.answer
 
-    def spy(job: bytes, *others):
-        wanted = json.loads(job)
+    def spy(wanted: dict, *others):
         jobs.append((wanted.get("together", False), list(wanted["variants"][0]["exercises"])))
-        return answer(job, *others)
+        return answer(wanted, *others)
 
     monkeypatch.setattr(grading, "answer", spy)
     return jobs
@@ -156,8 +155,8 @@ def test_what_an_answer_bends_while_it_is_called_costs_nobody_else(grade, asked)
 def test_a_first_run_that_is_no_evidence_decides_nothing(grade, monkeypatch):
     answer = grading.answer
 
-    def broken(job: bytes, *others):
-        if json.loads(job).get("together"):
+    def broken(job: dict, *others):
+        if job.get("together"):
             raise EvidenceError("not evidence")
         return answer(job, *others)
 

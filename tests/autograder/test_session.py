@@ -420,10 +420,10 @@ def test_a_machine_that_can_no_longer_isolate_answers_is_not_the_answers_fault(m
     monkeypatch.setattr(sandbox, "run", fail)
     monkeypatch.setattr(sandbox, "require", fail)
     with pytest.raises(WorkerError, match="can no longer isolate an answer: no box"):
-        executors.answer(b"{}", True, 1.0)
+        executors.answer({}, True, 1.0)
     monkeypatch.setattr(sandbox, "require", lambda: None)
     with pytest.raises(SandboxError, match="no box"):
-        executors.answer(b"{}", True, 1.0)
+        executors.answer({}, True, 1.0)
 
 
 def test_the_class_fits_into_memory_since_few_are_under_way_at_a_time(small_class, grade_here, small_scores):
