@@ -113,10 +113,16 @@ def clean(text: str, limit: int = MAX_TEXT) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
-def parse(line: bytes) -> object:
-    """What is written in a line of JSON. EvidenceError where it is none, or would take more than MAX_LINE or MAX_VALUES."""
+def bounded(line: bytes) -> bytes:
+    """A line of JSON. EvidenceError where it would take more than MAX_LINE or MAX_VALUES."""
     if len(line) > MAX_LINE or sum(line.count(mark) for mark in (b",", b"[", b"{")) > MAX_VALUES:
-        raise EvidenceError("evidence is too large")
+        raise EvidenceError("what the answer showed is too large to be looked at")
+    return line
+
+
+def parse(line: bytes) -> object:
+    """What is written in a line of JSON. EvidenceError where it is none, or not `bounded`."""
+    bounded(line)
     try:
         return json.loads(line, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:

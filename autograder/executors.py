@@ -39,8 +39,7 @@ class Pool:
 def answer(job: dict, boxed: bool, seconds: float) -> tuple[list[dict], float]:
     """Do a job (watch.py) here; its results, and the seconds that it took.
 
-    EvidenceError where something else than evidence came out. SandboxError where the answer ended its own box, WorkerError
-    where this machine can open none.
+    SandboxError where the answer ended its own box, WorkerError where this machine can open none.
     """
     start = time.monotonic()
     try:

@@ -15,7 +15,7 @@ import nbformat
 from autograder import submission
 from autograder.errors import AutograderError, EvidenceError, SandboxError, SubmissionError, WorkerError
 from autograder.executors import Pool, answer
-from autograder.reference import Reference, job
+from autograder.reference import Reference
 from autograder.verdict import Result, without_evidence
 
 # What a whole submission may take: its exercises' own limits add up to less than this in ordinary trouble.
@@ -79,7 +79,7 @@ def grade_cells(reference: Reference, cells: list[dict], *, boxed: bool = True) 
         while True:
             try:
                 done = answer(job, boxed, seconds)
-            except (EvidenceError, SandboxError) as error:
+            except SandboxError as error:
                 job, seconds = steps.throw(error)
             else:
                 job, seconds = steps.send(done)
@@ -110,12 +110,13 @@ def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Step
             message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
         elif forged := [name for name in attempted if outcomes[name].get("why") == "forged"]:
             status = "tampered"
-            message = (
-                f"{', '.join(forged)}: the process that ran the answer reported what the grader's own code would not have; "
-                "that earns nothing, the other exercises count"
+            message = "; ".join(
+                [
+                    *rebuilt.notes,
+                    f"{', '.join(forged)}: the process that ran the answer reported what the grader's own code would not "
+                    "have; that earns nothing, the other exercises count",
+                ]
             )
-    except EvidenceError as error:
-        status, message = "tampered", str(error)
     except SandboxError as error:
         # Boxes work there, or it would be a WorkerError: this one was ended from within.
         status, message = "killed", str(error)
@@ -134,17 +135,15 @@ def _outcomes(
     """
     outcomes: dict[str, dict] = {}
     if len(attempted) > 1:
-        with suppress(EvidenceError, SandboxError):
-            wanted = {**job(reference.room, reference.secret, [("answer", cells, attempted)]), "together": True}
-            results, _ = yield wanted, TOGETHER_SECONDS
+        with suppress(SandboxError):
+            results, _ = yield reference.job(cells, attempted, together=True), TOGETHER_SECONDS
             for outcome in results:
                 name = str(outcome.get("exercise"))
                 if name in attempted and _result(reference, name, True, outcome).right:
                     outcomes[name] = outcome
     seconds = SUBMISSION_SECONDS
     while left := [name for name in attempted if name not in outcomes]:
-        wanted = job(reference.room, reference.secret, [("answer", cells, left)])
-        results, taken = yield wanted, seconds
+        results, taken = yield reference.job(cells, left), seconds
         for outcome in results:
             outcomes[str(outcome.get("exercise"))] = outcome
         seconds -= taken
@@ -243,7 +242,7 @@ def grade_many(
                 error = future.exception()
                 if error is None:
                     go_on(name, steps, functools.partial(steps.send, future.result()))
-                elif isinstance(error, (EvidenceError, SandboxError)):
+                elif isinstance(error, SandboxError):
                     go_on(name, steps, functools.partial(steps.throw, error))
                 elif isinstance(error, WorkerError):
                     lost(name, error)

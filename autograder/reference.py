@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from autograder import executors, sandbox
@@ -61,6 +62,14 @@ class Reference:
     _explanations: dict[str, list[Explanation]] = field(default_factory=dict, repr=False)
     _results: dict[tuple[str, bytes], Result] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @cached_property
+    def seeds(self) -> dict[str, dict[str, list[int]]]:
+        return _seeds(self.room, self.secret)
+
+    def job(self, cells: list[dict], exercises: list[str], *, together: bool = False) -> dict:
+        """The runner's job for these exercises of a notebook (submission.Rebuilt.cells)."""
+        return {**_job(self.room, self.seeds, [("answer", cells, exercises)]), "together": together}
 
     def explanations(self, name: str) -> list[Explanation]:
         """The known mistakes of exercise `name` with their evidence, as far as they have any."""
@@ -139,7 +148,14 @@ def _end_in_words(outcome: dict) -> str:
 
 def job(room: Room, secret: bytes, variants: list[tuple[str, list[dict], list[str]]]) -> dict:
     """The runner's job for (name, cells, exercises) variants on the seeds of `secret`."""
-    drawn = {name: seeds(exercise, room.name, secret) for name, exercise in room.exercises.items()}
+    return _job(room, _seeds(room, secret), variants)
+
+
+def _seeds(room: Room, secret: bytes) -> dict[str, dict[str, list[int]]]:
+    return {name: seeds(exercise, room.name, secret) for name, exercise in room.exercises.items()}
+
+
+def _job(room: Room, drawn: dict[str, dict], variants: list[tuple[str, list[dict], list[str]]]) -> dict:
     return {
         "assignment": room.name,
         "checks": room.checks,

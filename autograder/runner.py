@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from autograder.errors import EvidenceError
-from autograder.evidence import MAX_LINE
+from autograder.evidence import bounded
 from autograder.watch import Steps
 
 if TYPE_CHECKING:
@@ -202,9 +202,7 @@ def _new_thread_pool() -> None:
 
 
 def _send(pipe: int, message: dict) -> None:
-    line = json.dumps(message, allow_nan=False).encode() + b"\n"
-    if len(line) > MAX_LINE:
-        raise EvidenceError(f"what the answer showed is larger than {MAX_LINE >> 20} MiB, too large to be looked at")
+    line = bounded(json.dumps(message, allow_nan=False).encode()) + b"\n"
     while line:
         line = line[os.write(pipe, line) :]
 

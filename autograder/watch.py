@@ -175,9 +175,9 @@ class Watch:
             held += chunk
             if not chunk:
                 return ended("died", fork.end(patience_s=0.2))
-            if len(held) > MAX_LINE:
-                return ended("died", "forged")
             if b"\n" not in chunk:
+                if len(held) > MAX_LINE:
+                    return ended("died", "forged")
                 continue
             *lines, rest = bytes(held).split(b"\n")
             held = bytearray(rest)

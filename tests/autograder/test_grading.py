@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from autograder import grading
-from autograder.errors import EvidenceError
+from autograder.errors import SandboxError
 from autograder.feedback import page
 from autograder.grading import grade_cells, grade_file
 from autograder.submission import parse
@@ -58,6 +58,8 @@ def grade(reference, boxed):
         ("x = 1", "raises", "name 'simulate_scale' is not defined"),
         ("simulate_scale = 5", "raises", "not callable"),
         ("def simulate_scale(*a, **k):\n    return [0] * 10**6", "wrong_result", "expected"),
+        ("def simulate_scale(*a, **k):\n    return [[0] * 1000] * 600", "raises", "too large to be looked at"),
+        ("def simulate_scale(*a, **k):\n    return ['x' * 2000] * 9000", "raises", "too large to be looked at"),
         (FORGED % '"outcome": "evidence"', "wrong_result", "not one record for each draw"),
         (FORGED % '"outcome": "raises"', "wrong_result", "malformed error"),
         (FORGED % '"outcome": "raises", "error": null', "wrong_result", "malformed error"),
@@ -82,6 +84,8 @@ def grade(reference, boxed):
         "missing",
         "number",
         "huge",
+        "many",
+        "long",
         "no records",
         "no error",
         "null",
@@ -152,12 +156,12 @@ def test_what_an_answer_bends_while_it_is_called_costs_nobody_else(grade, asked)
     assert asked == [(together, ["simulate_scale", *sorted(RIGHT)]) for together in (True, False)]
 
 
-def test_a_first_run_that_is_no_evidence_decides_nothing(grade, monkeypatch):
+def test_a_first_run_that_fails_decides_nothing(grade, monkeypatch):
     answer = grading.answer
 
     def broken(job: dict, *others):
         if job.get("together"):
-            raise EvidenceError("not evidence")
+            raise SandboxError("no box")
         return answer(job, *others)
 
     monkeypatch.setattr(grading, "answer", broken)
