@@ -36,7 +36,6 @@ JUDGING = (
     "submission.py",
     "verdict.py",
     "warm.py",
-    "watch.py",
 )
 # The rules that decide, and what is said where one of them has changed. Others are noted for the reader.
 CHANGED = {

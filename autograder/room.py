@@ -216,7 +216,7 @@ class Room:
         ampkit = Path(__file__).parents[1] / "ampkit"
         code = [
             Path(__file__).with_name(name)
-            for name in ("evidence.py", "probes.py", "trace.py", "runner.py", "bundle.py")
+            for name in ("evidence.py", "probes.py", "trace.py", "runner.py", "watch.py", "bundle.py")
         ]
         for name in map(bytes.decode, taken):
             code += [*ampkit.glob(f"{name}.py"), *sorted((ampkit / name).glob("*.py"))]
