@@ -11,6 +11,7 @@ import atexit
 import functools
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -41,6 +42,8 @@ ENVIRONMENT = {
     "MPLBACKEND": "Agg",
 }
 
+# What a request to the warm process or a box may take: a second on a slow machine, longer only where something hangs.
+ANSWERS_S = 120.0
 # Of the warm process: a heap in pages of 2 MiB from the beginning (glibc 2.35), which leaves warm.compact less to do.
 HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
@@ -183,6 +186,7 @@ class Server:
     proc: int | None = None
 
     def __init__(self, channel: socket.socket) -> None:
+        channel.settimeout(ANSWERS_S)
         self.socket, self.lock = channel, threading.Lock()
         self.loaded: tuple[tuple[str, str], dict[str, float]] | None = None
 
@@ -275,7 +279,10 @@ class Warm(Server):
                 cwd=self.folder.name,
                 start_new_session=True,
             )
-        if not self.socket.recv(16):
+        mine.settimeout(None)  # all that has to be read from a disk takes as long as it takes
+        ready = mine.recv(16)
+        mine.settimeout(ANSWERS_S)
+        if not ready:
             self.process.wait()
             self.errors.seek(0)
             said = self.errors.read()
@@ -345,13 +352,9 @@ class Box(Server):
 
     def waits(self) -> bool:
         """Whether it is there, waiting for a request: what there would be to read is its end."""
-        try:
-            self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        return False
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return not poll.poll(0)
 
     def close(self) -> None:
         self._made.close()

@@ -156,7 +156,8 @@ class Watch:
 
         n = -1  # the step that it is in: one read may bring several reports
         owed = False  # whether its outcome is what comes next
-        held = bytearray()
+        held, poll = bytearray(), select.poll()
+        poll.register(fork.pipe, select.POLLIN)
 
         def ended(outcome: str, why: str) -> tuple[dict, int | None]:
             cell = steps[n][1] if n >= 0 else None
@@ -169,7 +170,7 @@ class Watch:
                 raise Late
             if passed := limits.passed():
                 return ended("timeout" if passed == "time" else "died", passed)
-            if not select.select([fork.pipe], [], [], min(left, limits.look_again_s()))[0]:
+            if not poll.poll(1e3 * min(left, limits.look_again_s())):
                 continue
             chunk = os.read(fork.pipe, 1 << 20)
             held += chunk

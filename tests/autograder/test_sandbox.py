@@ -474,6 +474,26 @@ def test_jobs_from_several_threads_do_not_meet(boxed):
     assert results == list(range(12))
 
 
+def test_a_process_with_thousands_of_descriptors_can_have_answers_run(boxed):
+    """A hub's, or a server that lives for months: select() takes none above 1023."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    held = []
+    try:
+        while not held or held[-1] < 1100:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        sandbox.warm().end_boxes()
+        for boxed in (True, True, False):
+            assert value(run("def f():\n    return 1", boxed=boxed)["f"]) == 1
+    finally:
+        sandbox.warm().end_boxes()
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 @pytest.mark.slow
 def test_a_thousand_jobs_leave_nothing_behind(boxed):
     source = "import tempfile\ndef f():\n    open(tempfile.mkstemp()[1], 'w').write('x' * 10**5)\n    return 1"
