@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder import sandbox
+from autograder import sandbox, watch
 from autograder.errors import SandboxError
 from autograder.watch import Limits, Watch
 
@@ -253,7 +253,7 @@ def test_a_box_that_cannot_be_entered_is_an_error_and_no_grade(boxed, monkeypatc
 def test_a_box_ends_with_a_grader_that_is_killed_before_it_is_tied(boxed):
     code = """
 import time
-from autograder import sandbox
+from autograder import sandbox, watch
 tied = sandbox._box()
 sandbox._box = lambda: [word for word in tied if word != "--die-with-parent"]
 with sandbox.box() as pid:
@@ -284,9 +284,7 @@ def test_a_box_outlives_the_thread_that_used_it_and_one_that_was_ended_while_it_
     (box,) = sandbox.warm().idle
     time.sleep(0.2)  # a box that is tied to that thread would be gone
     assert box.waits()
-    (holder,) = [
-        pid for pid in os.listdir("/proc") if pid.isdigit() and _parent(pid) == str(os.getpid()) and _is_box(pid)
-    ]
+    (holder,) = _holders()
     os.kill(int(holder), signal.SIGKILL)
     deadline = time.monotonic() + 20
     while box.waits() and time.monotonic() < deadline:
@@ -294,6 +292,29 @@ def test_a_box_outlives_the_thread_that_used_it_and_one_that_was_ended_while_it_
     assert not box.waits()
     assert value(run("def f():\n    return 2")["f"]) == 2
     assert box not in sandbox.warm().idle
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["box", "warm process"])
+def test_what_was_answered_before_who_forks_was_ended_is_kept(boxed, inside, monkeypatch):
+    def killed_in_the_middle(*args):
+        results = run_job(*args)
+        yield next(results)
+        os.kill(int(_holders()[0]) if inside else sandbox.warm().process.pid, signal.SIGKILL)
+        yield from results
+
+    run_job = watch.run
+    sandbox.warm().end_boxes()
+    with monkeypatch.context() as patch:
+        patch.setattr(watch, "run", killed_in_the_middle)
+        results = sandbox.run(
+            job("def f():\n    return 1", g="import time\ndef g():\n    time.sleep(100)"), boxed=inside, seconds=60
+        )
+    assert [(result["exercise"], value(result)) for result in results] == [("f", 1)], "and for g nobody waits"
+    assert sandbox.warm().idle == [] and value(run("def f():\n    return 2", boxed=inside)["f"]) == 2
+
+
+def _holders() -> list[str]:
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and _parent(pid) == str(os.getpid()) and _is_box(pid)]
 
 
 def test_an_answer_has_no_capability_and_cannot_gain_one(boxed):
@@ -401,13 +422,13 @@ def test_who_forges_a_report_is_blamed_however_late_its_reports_are_read():
     """Read at once: that its cell began, and the forged one. Else the exercises behind it would run the same cell."""
     cells = [{"id": name, "source": "", "exercise": name} for name in ("f", "g")]
     variant = {"cells": cells, "exercises": {"g": {"call_g": [1]}}}
-    watch = Watch(job(""), variant, {"g": 3.0}, None, time.monotonic() + 60)
+    watched = Watch(job(""), variant, {"g": 3.0}, None, time.monotonic() + 60)
     read, write = os.pipe()
     os.write(write, b'{"cell": 0}\n{"x": 1}\n')
     try:
         fork, limits = SimpleNamespace(pipe=read), Limits(None, os.getpid(), set(), 3)
         with pytest.raises(StopIteration) as end:
-            next(watch.follow(fork, [("g", 0), ("g", 1), ("g", None)], limits))
+            next(watched.follow(fork, [("g", 0), ("g", 1), ("g", None)], limits))
     finally:
         os.close(read)
         os.close(write)
