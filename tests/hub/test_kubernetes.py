@@ -7,6 +7,7 @@ files/hub/jupyterhub_config.py), and KubeSpawner itself makes the pods.
 import asyncio
 import contextlib
 import copy
+import csv
 import hashlib
 import json
 import os
@@ -827,6 +828,23 @@ def test_the_readmes_command_fills_the_files_in(tmp_path, monkeypatch, capsys):
     named = set(re.findall(r"build/hub-amp/([a-z-]+\.yaml)", text))
     assert named - written == {"login.yaml"}  # which the administrator writes
     assert written - named == set()
+
+
+def test_the_readmes_command_for_the_class_names_fills_a_gradebook(tmp_path):
+    """As it stands there, with a shell of this machine's in the place of one in the grader's pod."""
+    from nbgrader.api import Gradebook
+
+    text = (kubernetes.FILES / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^sed .*\\\n.*$", text, flags=re.MULTILINE)
+    command = command.replace("kubectl -n amp exec -i deploy/grader-amp --", "env")
+    command = command.replace("/tmp/roster.csv", str(tmp_path / "there.csv"))
+    (tmp_path / "roster.csv").write_text(ROSTER, encoding="utf-8")
+    (tmp_path / "nbgrader_config.py").write_text("get_config().CourseDirectory.course_id = 'amp'\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(command, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, check=True, capture_output=True)
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}", "amp") as book:
+        found = {student.id for student in book.students}
+    assert found == {row["username"] for row in csv.DictReader(ROSTER.splitlines())}
 
 
 def test_the_commands_that_the_readmes_name_are_there(root):
