@@ -17,7 +17,7 @@ import ast
 import copy
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -169,18 +169,19 @@ class Room:
 
     @staticmethod
     def _worded(found: dict[str, list[Mistake]]) -> dict[str, list[Mistake]]:
-        """A variant whose docstring is '.' says what the first file of its slug says."""
+        """A variant NAME__2 whose docstring is '.' says what NAME says; if there is none, what its slug's first says."""
         for mistakes in found.values():
-            words = {mistake.slug: mistake.message for mistake in reversed(mistakes) if mistake.message != "."}
+            said = [mistake for mistake in mistakes if mistake.message != "."]
+            by_slug = {mistake.slug: mistake.message for mistake in reversed(said)}
+            by_name = {mistake.name: mistake.message for mistake in said}
             for i, mistake in enumerate(mistakes):
                 if mistake.message == ".":
-                    if mistake.slug not in words:
+                    words = by_name.get(re.sub(r"__\d+$", "", mistake.name), by_slug.get(mistake.slug))
+                    if words is None:
                         raise RoomError(
                             f"mistakes/{mistake.exercise}/{mistake.name}.py: no file of {mistake.slug} has words"
                         )
-                    mistakes[i] = Mistake(
-                        mistake.exercise, mistake.slug, mistake.name, words[mistake.slug], mistake.source
-                    )
+                    mistakes[i] = replace(mistake, message=words)
         return found
 
     @cached_property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from autograder.errors import EvidenceError
-from autograder.evidence import Other, clean, decode, difference
+from autograder.evidence import Other, clean, decode, difference, show
 from autograder.probes import Exercise
 
 MISSING = Other("nothing: it was not reached")
@@ -42,6 +42,11 @@ class Comparison:
     got: object
     words: str | None
     error: dict | None = None
+
+    @property
+    def was_raised(self) -> bool:
+        """Whether it is not there because of an error."""
+        return self.got is MISSING and self.error is not None
 
 
 @dataclass
@@ -154,6 +159,8 @@ def compare(exercise: Exercise, expected: list[dict], got: list[dict]) -> list[C
         for key, value in wanted["seen"].items():
             seen = record["seen"].get(key, MISSING)
             words = difference(value, seen, exercise.ulps)
+            if seen is MISSING and record["error"] is None:
+                words = f"expected {show(value)}, and there is nothing"
             comparisons.append(
                 Comparison(
                     probe.name,
@@ -208,7 +215,7 @@ def evidence_in_words(exercise: Exercise, comparison: Comparison, got: list[dict
     """What was given and what came of it, for one failed comparison."""
     record = next(r for r in got if (r["probe"], r["draw"]) == (comparison.probe, comparison.draw))
     given = comparison.given or exercise.probes[comparison.probe].about
-    if comparison.got is MISSING and record["error"]:
+    if comparison.was_raised:
         return f"Given {given}: your code raised {error_in_words(record['error'])}."
     return f"Given {given}: {exercise.label(comparison.key)}: {comparison.words}."
 
@@ -240,14 +247,14 @@ def diagnose(
         share, _, mistake = max(best, key=lambda row: row[0] + 0.25 * row[1])
         if share > EXPLAINS_MOST:
             return mistake.slug, mistake.message
-    if all(comparison.got is MISSING for comparison in failed):
+    if all(comparison.was_raised for comparison in failed):
         return "raises", SPECIAL["raises"]
     solution_calls = _same_calls(got, failed, expected)
     alike = [(calls, share, mistake) for share, calls, mistake in best if calls == 1.0]
     if alike and solution_calls < 1.0:
         mistake = max(alike, key=lambda row: row[1])[2]
         return mistake.slug, mistake.message
-    slug = "raises" if _telling(exercise, failed).got is MISSING else "wrong_result"
+    slug = "raises" if _telling(exercise, failed).was_raised else "wrong_result"
     return slug, SPECIAL[slug]
 
 
@@ -287,7 +294,9 @@ def _explains(exercise: Exercise, got: list[dict], failed: list[Comparison], mis
 
 
 def _same_error(a: dict | None, b: dict | None) -> bool:
-    return bool(a and b) and (a["type"], a["message"]) == (b["type"], b["message"])
+    if a is None or b is None:
+        return a is b
+    return (a["type"], a["message"]) == (b["type"], b["message"])
 
 
 def _same_calls(got: list[dict], failed: list[Comparison], other: list[dict]) -> float:

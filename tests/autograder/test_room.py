@@ -77,6 +77,22 @@ def test_a_bad_mistake_file_is_named(copy, file, text, said):
         _ = Room(folder).mistakes
 
 
+def test_a_variant_without_words_says_what_the_file_says_that_it_varies(copy):
+    folder, _ = copy
+    wrong = folder / "mistakes" / "clipped_step"
+    for name, words in (
+        ("wrong_result__a", "A."),
+        ("wrong_result__b", "B."),
+        ("wrong_result__b__2", "."),
+        ("b__7", "."),
+    ):
+        (wrong / f"{name}.py").write_text(f'"""{words}"""\ndef clipped_step():\n    pass\n')
+    (wrong / "b.py").write_text('"""b."""\ndef clipped_step():\n    pass\n')
+    (wrong / "wrong_result__c__2.py").write_text('"""."""\ndef clipped_step():\n    pass\n')
+    words = {mistake.name: mistake.message for mistake in Room(folder).mistakes["clipped_step"]}
+    assert (words["wrong_result__b__2"], words["b__7"], words["wrong_result__c__2"]) == ("B.", "b.", "A.")
+
+
 def test_an_unknown_assignment_is_answered_with_those_there_are():
     with pytest.raises(RoomError, match="03_gradscaler"):
         find_room("03_gradscalar")

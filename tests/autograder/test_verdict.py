@@ -115,6 +115,16 @@ def test_an_error_is_evidence_of_the_mistake_that_raises_the_same_at_the_same_pl
     assert "your code raised RuntimeError: step() has already been called (line 3 of your cell)" in elsewhere.message
 
 
+def test_evidence_that_is_not_there_without_an_error_is_said_and_names_the_mistake_that_lacks_it_too():
+    values = [{"returned": 5.0}, {"returned": 6.0}, {"b": 3.0}]
+    result = judged(values)
+    assert result.diagnosis == "wrong_result" and result.score == 0, "nothing was raised"
+    assert "a: expected 1, and there is nothing." in result.message
+    assert judged(values, [mistake("lacks_a", values)]).diagnosis == "lacks_a"
+    raised = mistake("raises_there", values, error={"type": "KeyError", "message": "a", "line": 1})
+    assert judged(values, [raised]).diagnosis == "wrong_result"
+
+
 def test_not_implemented_everywhere_is_not_attempted():
     error = {"type": "NotImplementedError", "message": "", "line": 2}
     assert judged([{}, {}, {}], error=error).diagnosis == "not_attempted"
