@@ -102,10 +102,8 @@ def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Step
     status, message = "graded", "; ".join(rebuilt.notes)
     outcomes: dict[str, dict] = {}
     try:
-        outcomes = yield from _outcomes(reference, rebuilt.cells, attempted)
-        if attempted and all(outcomes.get(name, {}).get("where") == "box" for name in attempted):
-            status, message = "killed", "each of its answers ended the box that it ran in"
-        elif any(name not in outcomes for name in attempted):
+        yield from _outcomes(reference, rebuilt.cells, attempted, outcomes)
+        if any(name not in outcomes for name in attempted):
             status = "timeout"
             message = f"it took more than {SUBMISSION_SECONDS:.0f} s; what it had answered by then is graded"
         elif forged := [name for name in attempted if outcomes[name].get("why") == "forged"]:
@@ -118,22 +116,20 @@ def grading(reference: Reference, cells: list[dict], boxed: bool = True) -> Step
                 ]
             )
     except SandboxError as error:
-        # Boxes work there, or it would be a WorkerError: this one was ended from within.
+        # Boxes work there, or it would be a WorkerError: there is something about this submission.
         status, message = "killed", str(error)
     results = {name: _result(reference, name, name in attempted, outcomes.get(name)) for name in room.exercises}
     return _finish(reference, rebuilt, results, status, message, boxed)
 
 
 def _outcomes(
-    reference: Reference, cells: list[dict], attempted: list[str]
-) -> Generator[tuple[dict, float], tuple[list[dict], float], dict[str, dict]]:
-    """The runner's outcome for each exercise, as far as there was time.
+    reference: Reference, cells: list[dict], attempted: list[str], outcomes: dict[str, dict]
+) -> Generator[tuple[dict, float], tuple[list[dict], float], None]:
+    """Put the runner's outcome for each exercise into `outcomes`, as far as there is time.
 
     First all of them in one process, as in the notebook. That settles those that are right; what is not, each exercise by
-    itself decides. An answer that ends its whole box (by killing all that it can see) takes the later exercises with it;
-    those are run again in a new box, without its cell.
+    itself decides.
     """
-    outcomes: dict[str, dict] = {}
     if len(attempted) > 1:
         with suppress(SandboxError):
             results, _ = yield reference.job(cells, attempted, together=True), TOGETHER_SECONDS
@@ -141,20 +137,10 @@ def _outcomes(
                 name = str(outcome.get("exercise"))
                 if name in attempted and _result(reference, name, True, outcome).right:
                     outcomes[name] = outcome
-    seconds = SUBMISSION_SECONDS
-    while left := [name for name in attempted if name not in outcomes]:
-        results, taken = yield reference.job(cells, left), seconds
-        for outcome in results:
-            outcomes[str(outcome.get("exercise"))] = outcome
-        seconds -= taken
-        if seconds <= 0:
-            break
-        for name in left:
-            if name not in outcomes:
-                outcomes[name] = {"outcome": "died", "where": "box"}
-                cells = [{**cell, "source": ""} if cell["exercise"] == name else cell for cell in cells]
-                break
-    return outcomes
+    left = [name for name in attempted if name not in outcomes]
+    if left:
+        results, _ = yield reference.job(cells, left), SUBMISSION_SECONDS
+        outcomes.update((outcome["exercise"], outcome) for outcome in results)
 
 
 def _result(reference: Reference, name: str, attempted: bool, outcome: dict | None) -> Result:

@@ -236,5 +236,13 @@ def _seed(seed: int) -> None:
 
 def describe(error: BaseException, locate: Callable) -> dict:
     """An exception as plain data, without the colours that some write for a terminal."""
-    message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
-    return {"type": type(error).__name__[:80], "message": (message[0] if message else "")[:400], "line": locate(error)}
+    try:
+        message = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
+        line = locate(error)
+    except Exception:  # the answer's own class, whose __str__ or __traceback__ fails
+        message, line = ["its own message could not be made"], None
+    return {
+        "type": type(error).__name__[:80],
+        "message": (message[0] if message else "")[:400],
+        "line": line if type(line) is int and 0 < line < 1 << 31 else None,
+    }

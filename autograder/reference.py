@@ -32,6 +32,7 @@ from autograder.verdict import (
 
 CELL_SECONDS = 20.0
 MAX_RESULTS = 1_000  # that are kept, each with the evidence that it is about
+LARGE_RESULT = 1 << 17  # bytes of evidence that are not worth keeping
 
 
 class _WhenAsked(Sequence):
@@ -104,7 +105,8 @@ class Reference:
             self.raw[outcome["exercise"]][outcome["variant"].rpartition("/")[2]] = outcome
         for name in absent:
             shown = {mistake: outcome for mistake, outcome in self.raw[name].items() if mistake != "solution"}
-            _keep(self._path(name), shown)
+            if len(shown) == len(self.room.mistakes[name]):  # else they were not all run in time
+                _keep(self._path(name), shown)
 
     def _path(self, name: str) -> Path | None:
         return self.cache / f"{name}.json" if self.cache else None
@@ -114,7 +116,10 @@ class Reference:
 
         It follows from that and from nothing else, and in a class most answers show what others did: each is judged once.
         """
-        said = name, hashlib.sha256(json.dumps(outcome).encode()).digest()
+        text = json.dumps(outcome).encode()
+        if len(text) > LARGE_RESULT:
+            return self._result(name, outcome)
+        said = name, hashlib.sha256(text).digest()
         if said not in self._results:
             if len(self._results) >= MAX_RESULTS:
                 self._results.clear()

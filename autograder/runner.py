@@ -104,14 +104,15 @@ def report(job: dict, pipe: int, tools: Tools) -> None:
     """Do a job of one fork in this process: run what it says and write the reports to the file descriptor `pipe`."""
     _new_thread_pool()
     exercises = tools.load(job["checks"], job["assignment"])
-    run = Run(
-        tools.notebook, exercises, job["exercises"], Steps(list(job["exercises"]), job["cells"], set(job["left_out"]))
-    )
-    for message in run.reports():
-        try:
-            _send(pipe, message)
-        except EvidenceError as error:
-            _send(pipe, _raises(error))
+    steps = Steps(list(job["exercises"]), job["cells"], set(job["left_out"]))
+    try:
+        for message in Run(tools.notebook, exercises, job["exercises"], steps).reports():
+            try:
+                _send(pipe, message)
+            except EvidenceError as error:
+                _send(pipe, _raises(error))
+    except BaseException:  # of an answer's making: that its process ends is all there is to say of it
+        return
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import select
 import shutil
 import socket
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
@@ -44,6 +46,7 @@ ENVIRONMENT = {
 
 # What a request to the warm process or a box may take: a second on a slow machine, longer only where something hangs.
 ANSWERS_S = 120.0
+ATTEMPTS = 3  # at a job whose box, or the warm process, was ended by somebody
 # Of the warm process: a heap in pages of 2 MiB from the beginning (glibc 2.35), which leaves warm.compact less to do.
 HEAP = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
@@ -90,25 +93,24 @@ def run(job: dict, *, boxed: bool, seconds: float) -> list[dict]:
     if not sys.platform.startswith("linux"):
         # There a process with PyTorch in it cannot be forked, and only the course's own code is run.
         return run_alone(job, seconds)
-    results: list[dict] = []
-    with ExitStack() as stack, suppress(_Gone):
-        server = stack.enter_context(_a_box()) if boxed else warm()
-        for result in watch.run(job, server, seconds):
-            results.append(result)
+    give_up = time.monotonic() + seconds
+    for _ in range(ATTEMPTS):
+        with suppress(_Gone):  # it was killed, or the machine had no more memory: an answer cannot end who forked it
+            return _run(job, boxed, max(0.0, give_up - time.monotonic()))
+    raise SandboxError(
+        f"The process that forks for the answers was ended {ATTEMPTS} times in a row while this was run. If the machine had "
+        "no more memory, grade fewer at a time (--jobs)."
+    )
+
+
+def _run(job: dict, boxed: bool, seconds: float) -> list[dict]:
+    with ExitStack() as stack:
+        server = stack.enter_context(warm().box()) if boxed else warm()
+        results = list(watch.run(job, server, seconds))
         if boxed:
             wanted = sum(len(variant["exercises"]) for variant in job["variants"])
             server.again = len(results) == wanted and all(one["outcome"] in ("evidence", "raises") for one in results)
     return results
-
-
-@contextmanager
-def _a_box() -> Iterator[Box]:
-    with ExitStack() as stack:
-        try:
-            box = stack.enter_context(warm().box())
-        except _Gone:  # the warm process has been ended: there is a new one now
-            box = stack.enter_context(warm().box())
-        yield box
 
 
 def require() -> None:
@@ -160,6 +162,12 @@ def _did_not_start(said: bytes) -> SandboxError:
     )
 
 
+@functools.cache
+def _keeper() -> Threads:
+    """A box dies with the thread that started it, which is to be none that has one job and ends, or ends with a Warm."""
+    return Threads(1)
+
+
 _warm: Warm | None = None
 _warm_lock = threading.Lock()
 
@@ -180,10 +188,17 @@ class _Gone(Exception):
     """The process at the other end is no more."""
 
 
+def _held_bytes(pid: int) -> int:
+    """The memory that forks of a process have in common with it."""
+    sizes = re.findall(r"^(?:RssAnon|RssShmem):\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return sum(map(int, sizes)) << 10
+
+
 class Server:
     """A process that forks a child for each job (warm.py), at the other end of a socket. May be used from several threads."""
 
     proc: int | None = None
+    held_bytes = 0
 
     def __init__(self, channel: socket.socket) -> None:
         channel.settimeout(ANSWERS_S)
@@ -197,6 +212,9 @@ class Server:
                 said = self.socket.recv(1 << 16)
             except OSError as error:
                 raise _Gone from error
+            except BaseException:  # interrupted: the next request is not to get this one's answer
+                self.socket.close()
+                raise
         if not said:
             raise _Gone
         answer = json.loads(said)
@@ -217,6 +235,7 @@ class Server:
     def fork(self, job: dict) -> Iterator[Fork]:
         """A child that does `job` (runner.report), ended when the block is left."""
         read, write = os.pipe()
+        os.set_blocking(read, False)
         with open(read, "rb", buffering=0), _file(job) as file:
             try:
                 pid = self.ask({"do": "job"}, [file, write])["pid"]
@@ -267,8 +286,7 @@ class Warm(Server):
         self.folder = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
         self.errors = open(os.path.join(self.folder.name, "stderr"), "w+b")  # noqa: SIM115
         self.idle: list[Box] = []
-        # A box dies with the thread that started it, which is to be none that has one job and ends.
-        self.keeper = Threads(1)
+        self.closed = False
         with theirs:
             self.process = subprocess.Popen(
                 _python("autograder.warm"),
@@ -288,6 +306,7 @@ class Warm(Server):
             said = self.errors.read()
             self.close()
             raise _did_not_start(said)
+        self.held_bytes = _held_bytes(self.process.pid)
 
     def ask(self, request: dict, descriptors: Sequence[int] = ()) -> dict:
         try:
@@ -303,8 +322,9 @@ class Warm(Server):
             self.idle.pop().close()
 
     def close(self) -> None:
+        with self.lock:
+            self.closed = True
         self.end_boxes()
-        self.keeper.shutdown()
         self.socket.close()
         self.process.kill()
         self.process.wait()
@@ -319,15 +339,15 @@ class Warm(Server):
         if box is None or not box.waits():
             if box:
                 box.close()
-            box = self.keeper.submit(Box, self).result()
+            box = _keeper().submit(Box, self).result()
         try:
             yield box
         finally:
-            if box.again:
-                box.again = False
-                with self.lock:
+            with self.lock:
+                kept, box.again = box.again and not self.closed, False
+                if kept:
                     self.idle.append(box)
-            else:
+            if not kept:
                 box.close()
 
 
@@ -337,7 +357,7 @@ class Box(Server):
     def __init__(self, warm: Warm) -> None:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         super().__init__(mine)
-        self.again = False
+        self.again, self.held_bytes = False, warm.held_bytes
         with ExitStack() as made, theirs:
             made.enter_context(mine)
             pid = made.enter_context(box())

@@ -21,7 +21,9 @@ what another exercise did.
 from __future__ import annotations
 
 import os
+import re
 import select
+import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
@@ -31,6 +33,7 @@ from typing import Protocol
 from autograder.errors import EvidenceError, SandboxError
 
 POLL_S = 0.05
+SHARES_S = 1.0  # for looking at who shares which memory
 # A busy machine makes nobody late: an answer's clock stands still while it waits for a CPU, for so long at most.
 PATIENCE = 4
 MEMORY_BYTES = 2 << 30  # of all processes of an exercise together, beyond what the warm process holds
@@ -74,9 +77,13 @@ class Fork(Protocol):
 
 
 class Place(Protocol):
-    """Where forks run. `proc` is the /proc of a box, whose processes are watched; None for the course's own code."""
+    """Where forks run. `proc` is the /proc of a box, whose processes are watched; None for the course's own code.
+
+    `held_bytes` is what a fork there has in common with the process that it is a fork of.
+    """
 
     proc: int | None
+    held_bytes: int
 
     def load(self, checks: str, assignment: str) -> dict[str, float]:
         """Load a checks.py there. What the probes of each of its exercises may take, in seconds."""
@@ -93,6 +100,9 @@ class Late(Exception):
 
 def run(job: dict, place: Place, seconds: float) -> Iterator[dict]:
     """Do a job there; the results, as far as they come before `seconds` have passed."""
+    # It imports PyTorch, which is not to take an answer's time; and not sooner, when the warm process does so too.
+    import autograder.evidence  # noqa: F401
+
     probe_seconds = place.load(job["checks"], job["assignment"])
     deadline = time.monotonic() + seconds
     for variant in job["variants"]:
@@ -143,7 +153,7 @@ class Watch:
         seeds = {name: self.seeds[name] for name in names}
         steps = Steps(names, self.cells, self.left_out)
         with self.place.fork({**self.common, "exercises": seeds, "left_out": sorted(self.left_out)}) as fork:
-            limits = Limits(self.place.proc, fork.pid, before, self.cell_seconds)
+            limits = Limits(self.place.proc, fork.pid, before, self.cell_seconds, self.place.held_bytes)
             return (yield from self.follow(fork, list(steps), limits))
 
     def follow(self, fork: Fork, steps: list[tuple[str, int | None]], limits: Limits) -> Outcomes:
@@ -152,7 +162,7 @@ class Watch:
         What comes out of the pipe is written by a process that runs an answer. It is believed only as far as it says what
         the runner would say now: anything else counts as the fork's end, in the step that it has come to.
         """
-        from autograder.evidence import MAX_LINE  # which imports PyTorch: the warm process is to do so at the same time
+        from autograder.evidence import MAX_LINE
 
         n = -1  # the step that it is in: one read may bring several reports
         owed = False  # whether its outcome is what comes next
@@ -172,7 +182,10 @@ class Watch:
                 return ended("timeout" if passed == "time" else "died", passed)
             if not poll.poll(1e3 * min(left, limits.look_again_s())):
                 continue
-            chunk = os.read(fork.pipe, 1 << 20)
+            try:
+                chunk = os.read(fork.pipe, 1 << 20)
+            except BlockingIOError:  # an answer of the same user may open its pipe for reading, and was faster
+                continue
             held += chunk
             if not chunk:
                 return ended("died", fork.end(patience_s=0.2))
@@ -236,8 +249,8 @@ class Limits:
     `before` are the processes of the box that were there before `pid`. A `proc` of None: time only.
     """
 
-    def __init__(self, proc: int | None, pid: int, before: set[int], seconds: float) -> None:
-        self.proc, self.pid, self.before = proc, pid, before
+    def __init__(self, proc: int | None, pid: int, before: set[int], seconds: float, held_bytes: int = 0) -> None:
+        self.proc, self.pid, self.before, self.held_bytes = proc, pid, before, held_bytes
         self.usage, self.looked = Usage(), time.monotonic()
         self.begin(seconds)
 
@@ -257,7 +270,7 @@ class Limits:
             return "time" if took >= self.seconds else None
         if now - self.looked < POLL_S / 2:
             return None
-        self.looked, self.usage = now, usage(self.proc, self.pid, self.before)
+        self.looked, self.usage = now, usage(self.proc, self.pid, self.before, self.held_bytes)
         if self.usage.processes > PROCESSES:
             return "processes"
         if self.usage.memory_bytes > MEMORY_BYTES:
@@ -273,25 +286,29 @@ def pids(proc: int | None) -> set[int]:
     return set() if proc is None else {int(name) for name in os.listdir(proc) if name.isdigit()}
 
 
-def usage(proc: int, first: int, before: set[int]) -> Usage:
-    """What all processes use that have come into the box since `before`, `first` the first of them."""
+def usage(proc: int, first: int, before: set[int], held_bytes: int) -> Usage:
+    """What all processes use that have come into the box since `before`, `first` the first of them.
+
+    Of the memory of each, `held_bytes` were there before it.
+    """
     found, resident = Usage(), {}
     for pid in pids(proc) - before:
         try:
-            status = _sizes(_read(proc, f"{pid}/status"))
+            status = _sizes(_read(proc, f"{_with_memory(proc, pid)}/status"))
             times = _read(proc, f"{pid}/stat").rpartition(b")")[2].split()[11:15]
             if pid == first:
                 found.waited_s = _waited_s(proc, pid)
-        except (OSError, ValueError):  # it has just ended
+        except OSError:  # it has just ended
             continue
         # A process that has ended and was not waited for has no memory, but its times.
         resident[pid] = sum(status.get(name, 0) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
         # utime, stime, and those of the children that it has waited for.
         found.cpu_s += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-    found.processes, found.memory_bytes = len(resident), sum(resident.values())
-    if found.memory_bytes > MEMORY_BYTES:
-        # That counts once for each process what a fork shares with its parent. The exact number takes longer.
-        found.memory_bytes = sum(_share_bytes(proc, pid, most) for pid, most in resident.items())
+    found.processes = len(resident)
+    found.memory_bytes = max((size - held_bytes for size in resident.values()), default=0)
+    if len(resident) > 1 and found.memory_bytes <= MEMORY_BYTES < sum(resident.values()):
+        # Each may be small enough and all together too large, or they share what they have.
+        found.memory_bytes = _share_bytes(proc, resident)
     return found
 
 
@@ -300,16 +317,46 @@ def _read(proc: int, path: str) -> bytes:
         return file.read()
 
 
+def _with_memory(proc: int, pid: int) -> str:
+    """Where the memory of a process is to be seen: with its first thread, or if that has ended with another one."""
+    if b"\nState:\tZ" in _read(proc, f"{pid}/status"):
+        task = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=proc)
+        try:
+            for thread in os.listdir(task):
+                if int(thread) != pid:
+                    return f"{pid}/task/{thread}"
+        finally:
+            os.close(task)
+    return str(pid)
+
+
 def _sizes(text: bytes) -> dict[bytes, int]:
-    """The sizes in a file of /proc that has lines as "RssAnon:  1234 kB", in bytes."""
-    lines = (line.split() for line in text.splitlines())
-    return {line[0].rstrip(b":"): int(line[1]) << 10 for line in lines if line[2:] == [b"kB"]}
+    """The sizes in a file of /proc that has lines as "RssAnon:  1234 kB", in bytes. What stands in "Name:" a process chose."""
+    return {name: int(size) << 10 for name, size in re.findall(rb"^(\w+):[ \t]+(\d+) kB$", text, re.MULTILINE)}
 
 
-def _share_bytes(proc: int, pid: int, most: int) -> int:
-    """The memory of one process, of what it shares with others its share; `most` where it lets nobody look."""
+def _share_bytes(proc: int, resident: dict[int, int]) -> int:
+    """The memory of processes together, what they share counted once; all of it where they do not let that be seen in time.
+
+    To add it up the kernel has to wait for whoever changes a process's mappings, which an answer can do all the time.
+    """
+    proc, done = os.dup(proc), []
+
+    def look() -> None:
+        try:
+            done.append(sum(_share(proc, pid, most) for pid, most in resident.items()))
+        finally:
+            os.close(proc)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(SHARES_S)
+    return done[0] if done else sum(resident.values())
+
+
+def _share(proc: int, pid: int, most: int) -> int:
     try:
-        sizes = _sizes(_read(proc, f"{pid}/smaps_rollup"))
+        sizes = _sizes(_read(proc, f"{_with_memory(proc, pid)}/smaps_rollup"))
     except PermissionError:
         return most
     except OSError:  # it has just ended

@@ -295,22 +295,94 @@ def test_a_box_outlives_the_thread_that_used_it_and_one_that_was_ended_while_it_
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["box", "warm process"])
-def test_what_was_answered_before_who_forks_was_ended_is_kept(boxed, inside, monkeypatch):
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_an_answer_is_not_to_blame_when_who_forks_for_it_is_ended(boxed, inside, times, monkeypatch):
+    """By the kernel that has no memory left, say: it is run again, twice."""
+    kills = list(range(times))
+
     def killed_in_the_middle(*args):
         results = run_job(*args)
         yield next(results)
-        os.kill(int(_holders()[0]) if inside else sandbox.warm().process.pid, signal.SIGKILL)
+        if kills:
+            kills.pop()
+            os.kill(int(_holders()[0]) if inside else sandbox.warm().process.pid, signal.SIGKILL)
         yield from results
 
     run_job = watch.run
     sandbox.warm().end_boxes()
+    right = job("def f():\n    return 1", g="def g():\n    return 7")
     with monkeypatch.context() as patch:
         patch.setattr(watch, "run", killed_in_the_middle)
-        results = sandbox.run(
-            job("def f():\n    return 1", g="import time\ndef g():\n    time.sleep(100)"), boxed=inside, seconds=60
-        )
-    assert [(result["exercise"], value(result)) for result in results] == [("f", 1)], "and for g nobody waits"
-    assert sandbox.warm().idle == [] and value(run("def f():\n    return 2", boxed=inside)["f"]) == 2
+        if times == 3:
+            with pytest.raises(SandboxError, match="ended 3 times"):
+                sandbox.run(right, boxed=inside, seconds=60)
+        else:
+            results = sandbox.run(right, boxed=inside, seconds=60)
+            assert [value(result) for result in results] == [1, 7]
+    assert kills == [] and value(run("def f():\n    return 2", boxed=inside)["f"]) == 2
+
+
+def test_a_warm_process_that_ends_takes_no_box_with_it_that_is_in_use(boxed):
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(run, "import time\ndef f():\n    time.sleep(1)\n    return 1")
+        deadline = time.monotonic() + 20
+        while not (holders := _holders()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert holders
+        sandbox.warm().process.kill()
+        sandbox.warm().process.wait()
+        assert value(run("def f():\n    return 2")["f"]) == 2
+        assert value(slow.result()["f"]) == 1
+    sandbox.warm().end_boxes()
+    assert _holders() == [], "nor does one stay that was in use"
+
+
+def test_an_answer_that_takes_its_reports_back_is_late_and_holds_up_nobody(monkeypatch):
+    """It may open its pipe for reading where it has the grader's own user id, and be faster than who was told to read."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    monkeypatch.setattr(watch.select, "poll", lambda: SimpleNamespace(register=lambda *_: 0, poll=lambda ms: [1]))
+    watched = Watch(job(""), job("")["variants"][0], {"f": 0.2}, None, time.monotonic() + 60)
+    try:
+        with pytest.raises(StopIteration) as end:
+            next(watched.follow(SimpleNamespace(pipe=read), [("f", 0), ("f", None)], Limits(None, 0, set(), 0.2)))
+    finally:
+        os.close(read)
+        os.close(write)
+    assert end.value.value == ({"outcome": "timeout", "why": "time", "where": "cell"}, None)
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["box", "warm process"])
+def test_a_request_that_is_interrupted_does_not_put_the_next_ones_out_of_step(boxed, inside, monkeypatch):
+    def interrupted(*args):
+        send(*args)
+        raise KeyboardInterrupt  # before its answer is read
+
+    send = sandbox.socket.send_fds
+    assert value(run("def f():\n    return 1", boxed=inside)["f"]) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(sandbox.socket, "send_fds", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("def f():\n    return 2", boxed=inside)
+    assert value(run("def f():\n    return 3", boxed=inside)["f"]) == 3
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "def __str__(self): return self.limit",
+        "def __str__(self): return None",
+        "def __str__(self): import os; os._exit(3)",
+    ],
+    ids=["raises", "no text", "exits"],
+)
+def test_an_exception_that_cannot_be_shown_is_no_forgery(boxed, bad):
+    source = f"class Mine(ValueError):\n    {bad}\ndef f():\n    raise Mine"
+    result = run(source)["f"]
+    if "_exit" in bad:
+        assert (result["outcome"], result["why"]) == ("died", "exit")
+    else:
+        assert error(result) == "Mine: its own message could not be made"
 
 
 def _holders() -> list[str]:
