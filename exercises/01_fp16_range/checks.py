@@ -445,6 +445,11 @@ class Pairs:
         return (weight.reshape(shape), update.reshape(shape)) if shape else (weight, update)
 
 
+def tiny_updates(p, pairs):
+    """Weights of `pairs` with updates that are not zero, and only just: of about 1e-20, and below FP32's normal numbers."""
+    return [(pairs[0][0], sized(p, -68, -65)), (pairs[1][0], sized(p, -132, -127))]
+
+
 def see_count(answer, p, weight, update, dtype):
     given = weight.clone(), update.clone()
     p.see("returned", answer(weight, update, dtype))
@@ -463,6 +468,7 @@ def ordinary_updates(answer, p, dtype):
     pairs.add(p.random.randint(3, 5), pairs.either(0.7), mantissa=(int(0.9 * 2**pairs.bits), 2**pairs.bits - 2))
     zeros = p.random.randint(20, 25)
     pairs.add(zeros, lambda: 0.0)
+    pairs.pairs += tiny_updates(p, pairs.pairs)
     if dtype is torch.float16:  # lost by itself: less than half of the smallest FP16 number
         vanishing = p.random.randint(3, 5)
         weights = [pair[0] for pair in pairs.pairs[:vanishing]]
@@ -529,6 +535,7 @@ def in_fp32(answer, p):
     pairs.add(p.random.randint(3, 6), pairs.between(0.1, 0.4))
     pairs.add(p.random.randint(8, 12), pairs.between(0.7, 9))
     pairs.add(p.random.randint(3, 6), lambda: 0.0)
+    pairs.pairs += tiny_updates(p, pairs.pairs)
     p.given(f"{len(pairs.pairs)} weights and updates held in FP32")
     see_count(answer, p, *pairs.tensors(), torch.float32)
 
