@@ -546,8 +546,9 @@ def in_fp32(answer, p):
 fp16_mean = Exercise("fp16_mean", parts={"mean": 1, "range": 1}, ulps=1, labels={"returned": "the mean"})
 
 
-def near(p, size, low, high, *shape, negative=False):
-    """FP16 numbers evenly spread between low * size and high * size, whose mean is nowhere near a tie of FP16.
+def near(p, size, low, high, *shape, negative=False, spread=1):
+    """FP16 numbers between low * size and high * size, whose mean is nowhere near a tie of FP16; evenly spread, or with a
+    larger `spread` mostly small.
 
     low and high are multiples of 1/1024 between 1 and 2, size is a power of two, so that FP16 holds every number.
     """
@@ -555,6 +556,8 @@ def near(p, size, low, high, *shape, negative=False):
     high -= (low + high) % 2  # else the middle is a tie, which the mean of many numbers never leaves
     while True:
         steps = torch.randint(low, high + 1, shape, generator=p.torch)
+        if spread != 1:
+            steps = (low + (high - low) * ((steps - low) / (high - low)) ** spread).round().long()
         mean = steps.double().mean().item()
         if abs(mean - round(mean)) < 0.3:
             return (steps * (size / 1024) * (-1 if negative else 1)).half()
@@ -587,10 +590,11 @@ def zeros(answer, p):
 @fp16_mean.probe()
 def thousands(answer, p):
     """thousands of numbers, too many to be added up one by one in FP16"""
-    # 97: cut into pieces of 64, 100 or 1000, a short one is left over, whose mean must not count like the others'
-    x = near(p, 1.0, 1, 1.9, p.random.randint(60, 65), 97)
-    x = x.flatten().sort().values.reshape(x.shape)  # so that no piece tells much about the mean
-    p.given(f"a tensor of shape {tuple(x.shape)}, numbers that rise from 1 to 1.9")
+    # 37 * 173 is one more than 6400: cut into pieces of 32, 64, 100, 256 or 1000, a short one is left over, whose mean must not
+    # count like the others'. It holds the largest numbers, and most are small.
+    shape = p.random.choice([(37, 173), (173, 37)])
+    x = near(p, 1.0, 1, 1.98, 37 * 173, spread=4).sort().values.reshape(shape)
+    p.given(f"a tensor of shape {shape}, numbers that rise from 1 to {x.max().item():.4g}")
     p.see("returned", answer(x))
 
 
@@ -735,10 +739,7 @@ def exact_rows(answer, p):
     weight = torch.tensor([p.random.choice([-2.0, -0.5, 0.5, 1.0, 2.0]) for _ in ROUND])
     exact = (steps * torch.tensor([[1.0], [-1.0]]) * weight).double()
     p.given(f"FP16 rows of sizes {size:g} and {4 * size:g}, weights that are powers of two, eps 1e-12")
-    y = answer(x, weight, 1e-12)
-    p.see("returned", y)
-    comparable = isinstance(y, torch.Tensor) and y.shape == exact.shape
-    p.see("far", int(((y.double() - exact).abs() > 2 * 2.0**-10 * exact.abs()).sum()) if comparable else None)
+    see_exact(p, answer(x, weight, 1e-12), exact, 2.0**-10 * exact.abs())
 
 
 @rms_norm.probe("range", draws=2)
