@@ -694,10 +694,10 @@ def weights(p, width):
     return steps * signs
 
 
-def see_norm(answer, p, about, x, eps):
+def see_norm(answer, p, about, x, eps, key="returned"):
     weight = weights(p, x.shape[-1])
     p.given(f"{about}, {str(x.dtype).removeprefix('torch.')} of shape {tuple(x.shape)}, eps {eps:g}")
-    p.see("returned", answer(x, weight, eps))
+    p.see(key, answer(x, weight, eps))
 
 
 @rms_norm.probe(draws=2)
@@ -730,6 +730,12 @@ def other_shapes(answer, p):
 ROUND = (1028, 1036, 904, 788, 404, 1600)
 
 
+def see_exact(p, y, exact, ulp):
+    p.see("returned", y)
+    comparable = isinstance(y, torch.Tensor) and y.shape == exact.shape
+    p.see("far", int(((y.double() - exact).abs() > 2 * ulp).sum()) if comparable else None)
+
+
 @rms_norm.probe()
 def exact_rows(answer, p):
     """FP16 rows for which every step of the formula is exact, so that the ulps can be counted"""
@@ -748,6 +754,20 @@ def large_rows(answer, p):
     sizes = [2.0, 29000.0, 512.0, p.random.choice([2048.0, 8192.0])]
     x = rows_of(p, torch.float16, p.random.sample(sizes, 4), p.random.randint(6, 12))
     see_norm(answer, p, f"rows with numbers up to {x.abs().max().item():g}", x, 1e-6)
+
+
+# FP16 numbers whose reciprocal is subnormal in FP16. Rounded there, it gives 1 + 1.6 ulps or more when it is multiplied again.
+EDGE = (54560, 57952, 58144, 59168, 59808)
+
+
+@rms_norm.probe("range")
+def one_size_near_the_end(answer, p):
+    """an FP16 row of one magnitude near 60000, and of both signs, so that the ulps can be counted"""
+    size, width = p.random.choice(EDGE), p.random.choice([6, 8])
+    signs = torch.tensor([p.random.sample([1.0, -1.0] * (width // 2), width)])
+    weight = torch.tensor([p.random.choice([1, -1]) * p.random.randint(112, 127) / 64 for _ in range(width)])
+    p.given(f"an FP16 row of {size} and -{size}, weights between 1.75 and 2 and their negatives, eps 1e-6")
+    see_exact(p, answer((signs * size).half(), weight, 1e-6), (signs * weight).double(), 2.0**-10)
 
 
 @rms_norm.probe("range")
@@ -775,10 +795,12 @@ def zero_row(answer, p):
 
 @rms_norm.probe("eps")
 def zero_row_and_smaller_eps(answer, p):
-    """rows of zeros with an eps whose root is small, too"""
-    dtype = p.random.choice([torch.float16, torch.bfloat16])
-    x = rows_of(p, dtype, [0.0, 2.0], p.random.randint(6, 12), exact=64)
-    see_norm(answer, p, "a row of zeros above another", x, p.random.choice([1e-10, 1e-12]))
+    """a row of zeros in each dtype, with an eps whose root is small, too"""
+    eps = p.random.choice([1e-10, 1e-12])  # FP16 holds neither, nor 1 / sqrt(eps)
+    for dtype in (torch.bfloat16, torch.float16):
+        x = rows_of(p, dtype, [0.0, 2.0], p.random.randint(6, 12), exact=64)
+        see_norm(answer, p, "a row of zeros above another", x, eps, f"returned {NAMES[dtype]}")
+    p.given(f"a row of zeros above another, in BF16 and then in FP16, eps {eps:g}")
 
 
 @rms_norm.probe("eps", draws=2)
