@@ -253,6 +253,7 @@ def borders(answer, p):
         2.0**-14,
         -(2.0**-14),
         2.0**-14 - 2.0**-24,
+        2.0**-14 - 2.0**-27,  # which FP16 rounds to 2**-14
         2.0**-24,
         2.0**-25,
         -(2.0**-25),
@@ -260,10 +261,10 @@ def borders(answer, p):
         1.5 * 2.0**-25,
         2.0**-26,
     ]
+    products += p.random.sample(products, 3)
     p.random.shuffle(products)
-    keep = products[: p.random.randint(11, 14)]
     p.given(f"products at the borders of the four ranges (65504, 65520, 2**-14, 2**-24, 2**-25), scale {power(scale)}")
-    see_report(p, answer([torch.tensor(keep[:5]) / scale, torch.tensor(keep[5:]) / scale], scale))
+    see_report(p, answer([torch.tensor(products[:5]) / scale, torch.tensor(products[5:]) / scale], scale))
 
 
 @underflow_report.symptom("counts_zeros")
@@ -414,6 +415,7 @@ LossScaler = Exercise(
         "gradients": "the gradients",
         "parameters": "the parameters",
         "scale": "get_scale()",
+        "returned": "what get_scale() returns",
     },
 )
 
@@ -421,11 +423,14 @@ LossScaler = Exercise(
 class Rig:
     """Two parameters under SGD, and a third that no loss depends on."""
 
-    def __init__(self, p, lr=0.5, momentum=0.0):
+    def __init__(self, p, lr=0.5, momentum=0.0, weight_decay=0.0):
         self.weights = [torch.nn.Parameter(p.normal(3)), torch.nn.Parameter(p.normal(2, 2))]
         self.unused = torch.nn.Parameter(p.normal(2))
         self.optimizer = torch.optim.SGD(
-            [{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}], lr=lr, momentum=momentum
+            [{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}],
+            lr=lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
         )
 
     def gradients(self, p, size=1.0, spoil=None, where=-1):
@@ -492,11 +497,14 @@ def step_unscales(answer, p):
         p.see(f"parameters after step {call}", rig.flat())
 
 
-def skipping(answer, p, spoil, where, unscale):
+def skipping(answer, p, *bad):
+    """Ordinary steps, and between them a bad one for each (spoil, where, whether unscale_ is called) of `bad`."""
     rig, scaler = Rig(p, momentum=0.5), scaler_of(answer, p)
-    for call, bad in ((1, False), (2, True), (3, False)):
-        gradients = rig.gradients(p, spoil=spoil if bad else None, where=where)
-        scaler.scale(rig.loss(gradients)).backward()
+    plan = [(None, -1, True)]
+    for one in bad:
+        plan += [one, (None, -1, one[2])]
+    for call, (spoil, where, unscale) in enumerate(plan, 1):
+        scaler.scale(rig.loss(rig.gradients(p, spoil=spoil, where=where))).backward()
         if unscale:
             scaler.unscale_(rig.optimizer)
         scaler.step(rig.optimizer)
@@ -505,25 +513,32 @@ def skipping(answer, p, spoil, where, unscale):
         p.see(f"scale after step {call}", float(scaler.get_scale()))
 
 
-@LossScaler.probe("skip", draws=2)
+@LossScaler.probe("skip")
 def overflow_in_last_parameter(answer, p):
     """an FP16 overflow in the gradient of the last parameter"""
-    skipping(answer, p, p.random.choice([1.0, -1.0]) * 1e4, -1, p.random.random() < 0.5)
-    p.given(f"{p.words}; in step 2 one gradient of the last parameter overflows to inf")
+    skipping(answer, p, (1e4, -1, False), (1e4, -1, True))
+    p.given(f"{p.words}; in steps 2 and 4 one gradient of the last parameter overflows to inf")
 
 
 @LossScaler.probe("skip")
 def overflow_in_first_parameter(answer, p):
     """an FP16 overflow in the gradient of the first parameter that has one"""
-    skipping(answer, p, 1e4, 0, True)
+    skipping(answer, p, (1e4, 0, True))
     p.given(f"{p.words}; in step 2 one gradient of the first parameter overflows to inf")
 
 
-@LossScaler.probe("skip", draws=2)
+@LossScaler.probe("skip")
+def negative_overflow(answer, p):
+    """an FP16 overflow to -inf"""
+    skipping(answer, p, (-1e4, p.random.choice([0, 1]), True))
+    p.given(f"{p.words}; in step 2 one gradient overflows to -inf")
+
+
+@LossScaler.probe("skip")
 def nan_gradient(answer, p):
     """a nan in a gradient"""
-    skipping(answer, p, math.nan, p.random.choice([0, 1]), p.random.random() < 0.5)
-    p.given(f"{p.words}; in step 2 one gradient is nan")
+    skipping(answer, p, (math.nan, 1, False), (math.nan, 0, True))
+    p.given(f"{p.words}; in steps 2 and 4 one gradient is nan")
 
 
 @LossScaler.probe("dynamics", draws=3)
@@ -540,6 +555,21 @@ def growth_and_backoff(answer, p):
         scaler.step(rig.optimizer)
         scaler.update()
         p.see(f"scale after step {step + 1}", float(scaler.get_scale()))
+
+
+@LossScaler.probe("dynamics")
+def backoff_below_one(answer, p):
+    """overflows that bring the scale below 1, then a gradient that is too large for FP16 only when it is not scaled"""
+    rig = Rig(p, lr=2.0**-16)
+    p.given("LossScaler(2, 2.0, 0.5, 3); steps 1 to 3 overflow, and in step 4 a true gradient of 1e5 does not")
+    scaler = answer(2.0, 2.0, 0.5, 3)
+    for step, spoil in enumerate((1e9, -1e9, 1e9, 1e5), 1):
+        scaler.scale(rig.loss(rig.gradients(p, spoil=spoil))).backward()
+        scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"scale after step {step}", float(scaler.get_scale()))
+    p.see("parameters after step 4", rig.flat())
+    p.see("returned", scaler.get_scale())
 
 
 @LossScaler.probe("protocol")
@@ -562,14 +592,37 @@ def unscale_after_step(answer, p):
     p.see("unscale_ after step", outcome(scaler.unscale_, rig.optimizer))
 
 
-@LossScaler.probe("protocol", draws=2)
+@LossScaler.probe("protocol")
 def second_step(answer, p):
     """step a second time before update"""
+    stepping_twice(answer, p, None)
+
+
+@LossScaler.probe("protocol")
+def second_step_after_a_skip(answer, p):
+    """step a second time before update, where the first one skipped"""
+    stepping_twice(answer, p, 1e4)
+
+
+def stepping_twice(answer, p, spoil):
     rig, scaler = Rig(p), scaler_of(answer, p)
-    scaler.scale(rig.loss(rig.gradients(p, spoil=p.random.choice([None, 1e4])))).backward()
+    scaler.scale(rig.loss(rig.gradients(p, spoil=spoil))).backward()
     scaler.step(rig.optimizer)
+    if spoil:
+        p.given(f"{p.words} and a step that was skipped because of an overflow, no update after it")
     p.see("second step", outcome(scaler.step, rig.optimizer))
     p.see("parameters after second step", rig.flat())
+
+
+@LossScaler.probe("protocol")
+def unused_parameter(answer, p):
+    """a parameter without a gradient, under an optimizer that moves whatever has one"""
+    rig, scaler = Rig(p, weight_decay=0.25), scaler_of(answer, p)
+    p.given(f"{p.words} and SGD with weight decay; the last parameter has no gradient")
+    scaler.scale(rig.loss(rig.gradients(p))).backward()
+    scaler.unscale_(rig.optimizer)
+    scaler.step(rig.optimizer)
+    p.see("parameters after step", rig.flat())
 
 
 @LossScaler.probe("protocol")
@@ -584,18 +637,14 @@ def free_again_after_update(answer, p):
     p.see("parameters after step 2", rig.flat())
 
 
-@LossScaler.probe("protocol", draws=2)
+@LossScaler.probe("protocol")
 def two_optimizers(answer, p):
     """two optimizers, one of which overflows"""
     a, b, scaler = Rig(p), Rig(p), scaler_of(answer, p, 2)
-    one = p.random.choice("ab")
-    p.given(
-        f"{p.words} and two optimizers, of which the {'first' if one == 'a' else 'second'} overflows in round 2, and both "
-        "in round 5"
-    )
-    for call, bad in ((1, ""), (2, one), (3, ""), (4, ""), (5, "ab")):
-        scaler.scale(a.loss(a.gradients(p, spoil=1e4 if "a" in bad else None))).backward()
-        scaler.scale(b.loss(b.gradients(p, spoil=1e4 if "b" in bad else None))).backward()
+    p.given(f"{p.words} and two optimizers: the first overflows in round 2, the second in round 5, both in round 6")
+    for call, bad in enumerate(("", "a", "", "", "b", "ab"), 1):
+        scaler.scale(a.loss(a.gradients(p, size=2.0**-5, spoil=1e4 if "a" in bad else None))).backward()
+        scaler.scale(b.loss(b.gradients(p, size=2.0**-5, spoil=1e4 if "b" in bad else None))).backward()
         p.see(f"unscale_ of the second in round {call}", outcome(scaler.unscale_, b.optimizer))
         scaler.step(a.optimizer)
         scaler.step(b.optimizer)
@@ -647,11 +696,23 @@ def second_division_passes(failed):
 
 @LossScaler.symptom("no_growth")
 def scale_never_rises(failed):
-    first = [c for c in first_failures(failed) if c.probe == "growth_and_backoff"]
+    draws = {}
+    for c in failed:
+        if c.probe == "growth_and_backoff":
+            draws.setdefault(c.draw, []).append(c)
     return (
-        bool(first)
-        and all(is_number(c.got) and c.got < c.expected for c in first)
+        bool(draws)
+        # from the first growth on, which comes at step 4 at the latest, to the end
+        and all(int(draw[0].key.split()[-1]) <= 4 and is_steady(draw) for draw in draws.values())
         and not any(c.probe.startswith(("overflow_in", "nan", "unscale_then", "step_")) for c in failed)
+    )
+
+
+def is_steady(draw):
+    """Whether these are the scales of one step after the other, and none is greater than the one before it."""
+    steps = [int(c.key.split()[-1]) for c in draw]
+    return steps[-1] - steps[0] == len(steps) - 1 and all(
+        is_number(a.got) and is_number(b.got) and b.got <= a.got < a.expected for a, b in pairwise([*draw, draw[-1]])
     )
 
 
@@ -714,8 +775,9 @@ def below_max_norm(answer, p):
 
 @clipped_step.probe(draws=2)
 def overflow_then_recovery(answer, p):
-    """an overflow, which is to be skipped, then ordinary steps"""
-    clipping(answer, p, [math.inf, p.random.uniform(2, 6), p.random.uniform(0.3, 0.8)], 2.0 ** p.random.randint(6, 9))
+    """an overflow, which is to be skipped, between ordinary steps, SGD with momentum"""
+    sizes = [p.random.uniform(2, 6), math.inf, p.random.uniform(2, 6), p.random.uniform(0.3, 0.8)]
+    clipping(answer, p, sizes, 2.0 ** p.random.randint(6, 9), momentum=0.5)
 
 
 @clipped_step.probe()
@@ -759,23 +821,29 @@ step_and_schedule = Exercise(
 )
 
 
-def scheduling(answer, p, steps, interval=1000, momentum=0.0, weight_decay=0.0):
-    """Steps: "step", "zero" (all gradients zero) or "overflow"."""
+def scheduling(answer, p, steps, interval=1000, momentum=0.0):
+    """Steps: "step", "zero" (all gradients zero), "first" or "last" (an overflow in this one of two parameters)."""
     scale = 2.0 ** p.random.randint(6, 12)
-    weight = torch.nn.Parameter(p.normal(5))
-    optimizer = trace.watch(torch.optim.SGD([weight], lr=0.5, momentum=momentum, weight_decay=weight_decay))
+    weights = [torch.nn.Parameter(p.normal(5)), torch.nn.Parameter(p.normal(2, 2))]
+    optimizer = trace.watch(torch.optim.SGD([{"params": [w]} for w in weights], lr=0.5, momentum=momentum))
     scheduler = trace.watch_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
     scaler = trace.GradScaler(init_scale=scale, growth_interval=interval, backoff_factor=p.random.choice([0.5, 0.25]))
-    words = {"step": "an ordinary step", "zero": "a step whose gradients are all zero", "overflow": "an overflow"}
+    words = {
+        "step": "an ordinary step",
+        "zero": "a step whose gradients are all zero",
+    }
+    words |= {where: f"an overflow in the {where} of two parameters" for where in ("first", "last")}
     p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[kind] for kind in steps))
     for call, kind in enumerate(steps, 1):
-        gradient = p.normal(5) * (0.0 if kind == "zero" else 1.0)
-        if kind == "overflow":
-            gradient[2] = 1e9
+        gradients = [p.normal(5), p.normal(2, 2)]
+        if kind == "zero":
+            gradients = [torch.zeros(5), torch.zeros(2, 2)]
+        elif kind != "step":
+            gradients[-1 if kind == "last" else 0].view(-1)[2] = 1e9
         clear(optimizer)
-        p.see(f"returned in call {call}", answer(scaler, optimizer, scheduler, fp16_loss([weight], [gradient])))
+        p.see(f"returned in call {call}", answer(scaler, optimizer, scheduler, fp16_loss(weights, gradients)))
         p.see(f"lr after call {call}", optimizer.param_groups[0]["lr"])
-        p.see(f"parameters after call {call}", weight.detach())
+        p.see(f"parameters after call {call}", torch.cat([w.detach().reshape(-1) for w in weights]))
         p.see(f"scale after call {call}", scaler.get_scale())
 
 
@@ -788,27 +856,27 @@ def ordinary_steps(answer, p):
 @step_and_schedule.probe(draws=2)
 def skipped_steps(answer, p):
     """overflows among ordinary steps"""
-    steps = ["step", "overflow", "step"]
+    steps = ["step", "last", "step"]
     p.random.shuffle(steps)
-    scheduling(answer, p, ["overflow", *steps, "overflow", "step"])
+    scheduling(answer, p, ["last", *steps, "first", "step"])
 
 
 @step_and_schedule.probe("growth", draws=2)
 def growth_in_the_same_call(answer, p):
     """a scale that grows in the call"""
-    scheduling(answer, p, ["step", "overflow", "step", "step", "step"], interval=p.random.choice([1, 2]))
+    scheduling(answer, p, ["step", "last", "step", "step", "step"], interval=p.random.choice([1, 2]))
 
 
 @step_and_schedule.probe("growth")
 def zero_gradients(answer, p):
     """steps that change no parameter because all gradients are zero"""
-    scheduling(answer, p, ["zero", "overflow", "zero", "step"])
+    scheduling(answer, p, ["zero", "first", "zero", "step"])
 
 
 @step_and_schedule.probe("growth")
 def zero_gradients_with_momentum(answer, p):
     """gradients that are zero while momentum still moves the parameters, and a scale that grows"""
-    scheduling(answer, p, ["step", "zero", "overflow", "zero"], interval=2, momentum=0.9)
+    scheduling(answer, p, ["step", "zero", "last", "zero"], interval=2, momentum=0.9)
 
 
 step_and_schedule.symptom("no_update")(refused_in_a_later_call)
@@ -823,21 +891,25 @@ two_optimizers_step = Exercise(
 )
 
 
-def alternating(answer, p, rounds, interval):
-    """Rounds: "" (both fine), "d", "g" or "dg" (which of them overflows)."""
-    scale = 2.0 ** p.random.randint(6, 11)
+def alternating(answer, p, rounds, interval, scale=None, size=1.0):
+    """Rounds: "" (both fine), "d", "g" or "dg" (which of them overflows). True gradients are of about `size`."""
+    scale = scale or 2.0 ** p.random.randint(6, 11)
     weights = {"d": torch.nn.Parameter(p.normal(4)), "g": torch.nn.Parameter(p.normal(3))}
     optimizers = {
-        name: trace.watch(torch.optim.SGD([w], lr=0.5, momentum=0.5), f"({name})") for name, w in weights.items()
+        name: trace.watch(torch.optim.SGD([w], lr=0.5 / size, momentum=0.5), f"({name})") for name, w in weights.items()
     }
     scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
     scaler.labels = {id(optimizer): f"({name})" for name, optimizer in optimizers.items()}
     words = {"": "both fine", "d": "loss_d overflows", "g": "loss_g overflows", "dg": "both overflow"}
-    p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[bad] for bad in rounds))
+    p.given(
+        f"scale {power(scale)}, growth_interval {interval}: "
+        + ", then ".join(words[bad] for bad in rounds)
+        + ("; FP16 loses these gradients when they are not scaled" if size < 2.0**-25 else "")
+    )
     for call, bad in enumerate(rounds, 1):
         losses = {}
         for name, weight in weights.items():
-            gradient = p.normal(len(weight))
+            gradient = p.normal(len(weight)) * size
             if name in bad:
                 gradient[1] = 1e9
             losses[name] = fp16_loss([weight], [gradient])
@@ -860,6 +932,12 @@ def growing_rounds(answer, p):
     alternating(answer, p, ["", "", "", ""], p.random.choice([1, 2]))
 
 
+@two_optimizers_step.probe()
+def tiny_rounds(answer, p):
+    """true gradients that FP16 loses when they are not scaled"""
+    alternating(answer, p, ["", ""], 1000, scale=2.0**16, size=2.0**-28)
+
+
 @two_optimizers_step.probe("overflow", draws=2)
 def one_overflows(answer, p):
     """an overflow in the gradients of one of them"""
@@ -875,7 +953,10 @@ def both_overflow(answer, p):
 @two_optimizers_step.symptom("update_missing")
 def only_the_scale_stays(failed):
     stays = {(c.probe, c.draw): c.got for c in failed}
-    return all(c.key.startswith("scale") and is_number(c.got) and c.got == stays[c.probe, c.draw] for c in failed)
+    overflows = any(c.probe == "one_overflows" for c in failed)
+    return overflows and all(
+        c.key.startswith("scale") and is_number(c.got) and c.got == stays[c.probe, c.draw] for c in failed
+    )
 
 
 two_optimizers_step.symptom("update_missing")(refused_in_a_later_call)

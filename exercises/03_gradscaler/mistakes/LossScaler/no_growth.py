@@ -1,5 +1,5 @@
-"""The scale falls and never grows again. update() has to know how many steps in a row were good: look at where
-that is counted, and whether the count ever reaches growth_interval."""
+"""The scale falls, and however many steps are good after that, it does not grow. update() has to know how many were good
+in a row: look at where that is counted, and whether the count ever reaches the growth_interval that was given."""
 
 import torch
 

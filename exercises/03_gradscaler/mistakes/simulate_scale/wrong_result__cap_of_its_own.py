@@ -1,0 +1,15 @@
+"""The scale stops growing at a number that nobody gave. GradScaler lets it grow as long as FP32 can hold it; look at what
+your code compares the scale with."""
+
+
+def simulate_scale(found_inf, init_scale=65536.0, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000):
+    scale, good, history = init_scale, 0, []
+    for overflow in found_inf:
+        if overflow:
+            scale, good = scale * backoff_factor, 0
+        else:
+            good += 1
+            if good == growth_interval:
+                scale, good = (scale * growth_factor if scale * growth_factor <= 2.0**24 else scale), 0
+        history.append(scale)
+    return history
