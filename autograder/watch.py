@@ -27,13 +27,13 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from autograder.errors import EvidenceError, SandboxError
 
 POLL_S = 0.05
-SHARES_S = 1.0  # for looking at who shares which memory
+SHARES_S = 5.0  # for a look at who shares which memory, which takes some milliseconds for each process
 # A busy machine makes nobody late: an answer's clock stands still while it waits for a CPU, for so long at most.
 PATIENCE = 4
 MEMORY_BYTES = 2 << 30  # of all processes of an exercise together, beyond what the warm process holds
@@ -235,10 +235,10 @@ def _report(line: bytes) -> dict:
 
 @dataclass
 class Usage:
-    """What the processes of one fork use together. `waited_s`: how long its first thread stood in line for a CPU."""
+    """What the processes of one fork use. `resident_bytes` by process: of what several share, it counts for each.
+    `waited_s`: how long its first thread stood in line for a CPU."""
 
-    processes: int = 0
-    memory_bytes: int = 0
+    resident_bytes: dict[int, int] = field(default_factory=dict)
     cpu_s: float = 0.0
     waited_s: float = 0.0
 
@@ -252,6 +252,7 @@ class Limits:
     def __init__(self, proc: int | None, pid: int, before: set[int], seconds: float, held_bytes: int = 0) -> None:
         self.proc, self.pid, self.before, self.held_bytes = proc, pid, before, held_bytes
         self.usage, self.looked = Usage(), time.monotonic()
+        self.shares: Shares | None = None
         self.begin(seconds)
 
     def begin(self, seconds: float) -> None:
@@ -270,15 +271,51 @@ class Limits:
             return "time" if took >= self.seconds else None
         if now - self.looked < POLL_S / 2:
             return None
-        self.looked, self.usage = now, usage(self.proc, self.pid, self.before, self.held_bytes)
-        if self.usage.processes > PROCESSES:
+        self.looked, self.usage = now, usage(self.proc, self.pid, self.before)
+        if len(self.usage.resident_bytes) > PROCESSES:
             return "processes"
-        if self.usage.memory_bytes > MEMORY_BYTES:
+        if self._too_large():
             return "memory"
         # Two cores' worth: threads and processes of its own are no way to take the machine from the others.
         busy = (self.usage.cpu_s - self.since.cpu_s) / 2
         waited = min(self.usage.waited_s - self.since.waited_s, PATIENCE * self.seconds)
         return "time" if max(busy, took - waited) >= self.seconds else None
+
+    def _too_large(self) -> bool:
+        """Whether they have more than MEMORY_BYTES beyond what was there before them."""
+        sizes = self.usage.resident_bytes
+        if max(sizes.values(), default=0) - self.held_bytes > MEMORY_BYTES:
+            return True
+        if len(sizes) == 1 or sum(sizes.values()) <= MEMORY_BYTES:
+            self.shares = None
+            return False
+        # Each is small enough; all together may be too large, or share what they have. To see that takes longer.
+        if self.shares is None:
+            self.shares = Shares(self.proc, sizes)
+        if self.shares.total_bytes is None:
+            return time.monotonic() - self.shares.begun > SHARES_S
+        total, self.shares = self.shares.total_bytes, None
+        return total > MEMORY_BYTES
+
+
+class Shares:
+    """A look at the memory of processes together in which what they share counts once; `total_bytes` is None until it is done.
+
+    To add that up the kernel waits for whoever changes a process's mappings, which an answer can do all the time: a thread
+    of its own does the waiting.
+    """
+
+    def __init__(self, proc: int, resident_bytes: dict[int, int]) -> None:
+        self.proc, self.resident_bytes = os.dup(proc), resident_bytes
+        self.total_bytes: int | None = None
+        self.begun = time.monotonic()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        try:
+            self.total_bytes = sum(_share(self.proc, pid, most) for pid, most in self.resident_bytes.items())
+        finally:
+            os.close(self.proc)
 
 
 def pids(proc: int | None) -> set[int]:
@@ -286,12 +323,9 @@ def pids(proc: int | None) -> set[int]:
     return set() if proc is None else {int(name) for name in os.listdir(proc) if name.isdigit()}
 
 
-def usage(proc: int, first: int, before: set[int], held_bytes: int) -> Usage:
-    """What all processes use that have come into the box since `before`, `first` the first of them.
-
-    Of the memory of each, `held_bytes` were there before it.
-    """
-    found, resident = Usage(), {}
+def usage(proc: int, first: int, before: set[int]) -> Usage:
+    """What all processes use that have come into the box since `before`, `first` the first of them."""
+    found = Usage()
     for pid in pids(proc) - before:
         try:
             status = _sizes(_read(proc, f"{_with_memory(proc, pid)}/status"))
@@ -301,14 +335,9 @@ def usage(proc: int, first: int, before: set[int], held_bytes: int) -> Usage:
         except OSError:  # it has just ended
             continue
         # A process that has ended and was not waited for has no memory, but its times.
-        resident[pid] = sum(status.get(name, 0) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
+        found.resident_bytes[pid] = sum(status.get(name, 0) for name in (b"RssAnon", b"RssShmem", b"VmSwap"))
         # utime, stime, and those of the children that it has waited for.
         found.cpu_s += sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
-    found.processes = len(resident)
-    found.memory_bytes = max((size - held_bytes for size in resident.values()), default=0)
-    if len(resident) > 1 and found.memory_bytes <= MEMORY_BYTES < sum(resident.values()):
-        # Each may be small enough and all together too large, or they share what they have.
-        found.memory_bytes = _share_bytes(proc, resident)
     return found
 
 
@@ -333,25 +362,6 @@ def _with_memory(proc: int, pid: int) -> str:
 def _sizes(text: bytes) -> dict[bytes, int]:
     """The sizes in a file of /proc that has lines as "RssAnon:  1234 kB", in bytes. What stands in "Name:" a process chose."""
     return {name: int(size) << 10 for name, size in re.findall(rb"^(\w+):[ \t]+(\d+) kB$", text, re.MULTILINE)}
-
-
-def _share_bytes(proc: int, resident: dict[int, int]) -> int:
-    """The memory of processes together, what they share counted once; all of it where they do not let that be seen in time.
-
-    To add it up the kernel has to wait for whoever changes a process's mappings, which an answer can do all the time.
-    """
-    proc, done = os.dup(proc), []
-
-    def look() -> None:
-        try:
-            done.append(sum(_share(proc, pid, most) for pid, most in resident.items()))
-        finally:
-            os.close(proc)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    thread.join(SHARES_S)
-    return done[0] if done else sum(resident.values())
 
 
 def _share(proc: int, pid: int, most: int) -> int:
