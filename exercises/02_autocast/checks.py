@@ -455,15 +455,14 @@ class Guesser(nn.Module):
 
 
 class Surprise:
-    """Mean cross-entropy, in FP64 whatever comes in. Keeps whether its inputs required grad."""
+    """Mean cross-entropy, in FP64 whatever comes in. Keeps whether its inputs required grad. Raises where a sample of class
+    `refuses` is among others, in whatever call it comes."""
 
-    def __init__(self, raises_in_call=None):
-        self.graphs = set()
-        self.calls, self.raises_in_call = 0, raises_in_call
+    def __init__(self, refuses=None):
+        self.graphs, self.refuses = set(), refuses
 
     def __call__(self, scores, y):
-        self.calls += 1
-        if self.calls == self.raises_in_call:
+        if self.refuses is not None and bool((y == self.refuses).any()):
             raise ArithmeticError("the loss of this batch cannot be computed")
         self.graphs.add(scores.requires_grad)
         scores = scores.double()
@@ -572,20 +571,20 @@ def frozen_modules(answer, p):
     see_state(p, model)
 
 
-@evaluate.probe("mode", draws=2)
-def a_batch_raises(answer, p):
-    """a batch that raises"""
+def see_a_failure(answer, p, who):
+    """What comes out, and what is left behind, where `who` raises for the second of three batches."""
     model = Guesser(p, True).train()
     model.norm.eval()
-    batches = guesses(p, model, (4, 2, 3))
-    in_loss = p.random.random() < 0.5
-    if not in_loss:
+    batches, loss_fn = guesses(p, model, (4, 2, 3)), Surprise()
+    if who == "loss_fn":
+        # guesses() leaves this class out; it is marked by what it is, since an answer may call loss_fn once for all batches
+        loss_fn.refuses = int(model.body[0].weight.detach().flatten().argsort()[2])
+        batches[1][1][0] = loss_fn.refuses
+    else:
         batches[1] = (torch.ones(2, 3), batches[1][1])
-    p.given(
-        f"a second batch for which {'loss_fn' if in_loss else 'the model'} raises; module norm is in evaluation mode"
-    )
+    p.given(f"a second batch for which {who} raises; module norm is in evaluation mode")
     try:
-        answer(model, batches, Surprise(raises_in_call=2 if in_loss else None), "cpu", torch.float16)
+        answer(model, batches, loss_fn, "cpu", torch.float16)
     except NotImplementedError:  # a RuntimeError as well, and the released cell's
         raise
     except (ArithmeticError, RuntimeError, ValueError) as error:
@@ -594,6 +593,18 @@ def a_batch_raises(answer, p):
     else:
         p.see("error", "none")
     see_state(p, model)
+
+
+@evaluate.probe("mode")
+def the_model_raises(answer, p):
+    """a batch for which the model raises"""
+    see_a_failure(answer, p, "the model")
+
+
+@evaluate.probe("mode")
+def loss_fn_raises(answer, p):
+    """a batch for which loss_fn raises"""
+    see_a_failure(answer, p, "loss_fn")
 
 
 @evaluate.symptom("mean_of_means")

@@ -69,8 +69,10 @@ def spread(p, largest, sizes=(60, 100, 40)):
 def ordinary_gradients(answer, p):
     """gradients of an ordinary size"""
     largest = 2.0 ** p.random.uniform(-6, 9)
+    gradients = spread(p, largest)
     p.given(f"three gradient tensors, the largest magnitude {largest:.4g}")
-    p.see("returned", answer(spread(p, largest)))
+    p.see("returned", answer(gradients))
+    p.see("returned for the same tensors in reverse order", answer(gradients[::-1]))
 
 
 @choose_init_scale.probe(draws=2)

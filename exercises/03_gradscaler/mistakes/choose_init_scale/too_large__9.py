@@ -1,0 +1,11 @@
+"""Your scale depends on one of the tensors only, so something in another one overflows FP16. Look at which tensors you ask."""
+
+
+def choose_init_scale(grads):
+    largest = grads[0].abs().max()
+    if largest == 0:
+        return 65536.0
+    for exponent in range(24, 0, -1):
+        if (largest * 2.0**exponent).half().isfinite():
+            return 2.0**exponent
+    return 1.0
