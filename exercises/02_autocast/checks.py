@@ -56,6 +56,8 @@ PREDICTED = Exercise(
     labels={name: f"the dtype of {name}" for name in OPERATIONS},
     counted=True,
 )
+UNTOLD = "cannot be told"
+NO_KEY = "no such key"
 SPELLINGS = {
     "half": "float16",
     "fp16": "float16",
@@ -79,19 +81,24 @@ def predictions(answer, p):
         raise TypeError(f"PREDICTED is to be a dict, and is of type {type(answer).__name__}")
     if not any(answer.values()):
         raise NotImplementedError("nothing is predicted yet")
-    # The solution lacks what its PyTorch cannot tell, and what the solution lacks is not compared.
-    told = [name for name in OPERATIONS if name in answer]
-    untold = [name for name in OPERATIONS if name not in answer]
+    # The solution says so where its PyTorch cannot tell, and what it does not see is not compared.
+    untold = [name for name in OPERATIONS if answer.get(name) == UNTOLD]
+    told = [name for name in OPERATIONS if name not in untold]
     p.given(
         f"{len(told)} operations on CUDA under FP16 autocast"
         + (f" (the PyTorch that grades is built without CUDA and cannot tell {' and '.join(untold)})" if untold else "")
     )
     for name in told:
-        p.see(name, spelled(answer[name]))
+        p.see(name, spelled(answer.get(name, NO_KEY)))
 
 
 def said(failed):
     return {c.key: c.got for c in failed}
+
+
+@PREDICTED.symptom("missing_key")
+def a_key_is_missing(failed):
+    return NO_KEY in said(failed).values()
 
 
 @PREDICTED.symptom("batch_norm_fp32")
