@@ -194,7 +194,7 @@ class Picked:
 
 
 def scored(p, dtype):
-    """A model and a batch of four, each of another class, whose mean loss dtype cannot hold."""
+    """A model, a batch of four, each of another class, whose mean loss dtype cannot hold, and the loss_fn."""
     while True:
         model = Scored(p)
         x = on_grid(p, 4, 1, largest=4)
@@ -343,9 +343,12 @@ def in_fp16_region(answer, p, q, k, v, *, coarse):
         output = answer(q.half(), k.half(), v.half(), "cpu")
         is_tensor = isinstance(output, torch.Tensor)
         p.see("shape", list(output.shape) if is_tensor else output)
-        # The tolerance is relative to the largest number that is expected, and this one is always there.
-        scale = torch.tensor([256.0 if coarse else 0.0])
-        p.see("output", torch.cat([output.detach().float().reshape(-1), scale]) if is_tensor else output)
+        if is_tensor:
+            seen = output.detach().float()
+            if coarse and seen.dim():
+                # The tolerance is relative to the largest number that is expected, and this one is always there.
+                seen = torch.cat([seen, torch.full_like(seen[..., :1], 256.0)], dim=-1)
+        p.see("output", seen if is_tensor else output)
         p.see("dtype", word(output.dtype) if is_tensor else "no tensor")
         p.see("autocast", autocast_state())
 
@@ -386,9 +389,12 @@ def overflowing_scores_of_one_token(answer, p):
 @attention_fp32_scores.probe(draws=2)
 def ordinary_scores(answer, p):
     """inputs of an ordinary size"""
-    shape = (2, 2, p.random.randint(4, 7), p.random.choice([8, 16, 32]))
-    p.given(f"FP16 inputs of an ordinary size and shape {shape}")
-    in_fp16_region(answer, p, 2 * p.normal(*shape), p.normal(*shape), p.normal(*shape).clamp(-3, 3), coarse=True)
+    tokens, dim = p.random.randint(4, 7), p.random.choice([8, 16, 32])
+    values = p.normal(2, 2, tokens, dim).clamp(-3, 3)
+    values[..., :tokens] = torch.eye(tokens)  # so that the output tells the weights, which symptoms look at
+    p.given(f"FP16 inputs of an ordinary size and shape {tuple(values.shape)}")
+    q, k = 2 * p.normal(*values.shape), p.normal(*values.shape)
+    in_fp16_region(answer, p, q, k, values, coarse=True)
 
 
 @attention_fp32_scores.probe("precision", draws=2)
@@ -412,10 +418,27 @@ def nan_and_fp16(failed):
 
 
 @attention_fp32_scores.symptom("no_scaling")
-def wrong_where_nothing_overflows(failed):
-    ordinary = outputs(failed, "ordinary_scores")
-    large = outputs(failed, "overflowing_scores")
-    return bool(ordinary) and bool(large) and all(bool(got.isfinite().all()) for got in ordinary + large)
+def scores_of_another_size(failed):
+    """Nothing overflows, and in every draw that is wrong the weights are those of the expected scores times one number."""
+    ordinary = [c for c in failed if c.key == "output" and c.probe == "ordinary_scores"]
+    finite = all(bool(got.isfinite().all()) for got in outputs(failed, "ordinary_scores", "overflowing_scores"))
+    return bool(ordinary) and finite and all(factor(c.expected, c.got) is not None for c in ordinary)
+
+
+def factor(expected, got):
+    """By which number all differences between scores are multiplied, judged by the weights in outputs of ordinary_scores; None
+    if that is no one number, or 1."""
+    if got.shape != expected.shape:
+        return None
+    tokens = expected.shape[-2]
+    right, weights = expected[..., :tokens].double(), got[..., :tokens].double()
+    plain = (right > 1e-4) & (weights > 1e-3)  # large enough to have digits
+    pairs = plain[..., :, None] & plain[..., None, :]
+    logs, found = torch.where(plain, right, 1.0).log(), torch.where(plain, weights, 1.0).log()
+    a = (logs[..., :, None] - logs[..., None, :])[pairs]
+    b = (found[..., :, None] - found[..., None, :])[pairs]
+    times = float((a * b).sum() / (a * a).sum())
+    return times if abs(times - 1) > 0.03 and float((b - times * a).abs().max()) < 0.1 else None
 
 
 @attention_fp32_scores.symptom("wrong_dtype")

@@ -1,5 +1,5 @@
-"""The scores are right and the weighted sum is not in FP32: the weights lose digits when they are rounded to FP16,
-and show it where values of both signs cancel. Three steps were to be in FP32; look at the last one.
+"""The scores are right, and then the weights are rounded to FP16, by you or by autocast. The digits that they lose show where
+values of both signs cancel. Three steps were to be in FP32; look at what comes after softmax.
 """
 
 import torch
