@@ -1,5 +1,5 @@
-"""The losses came back as tensors, each with its graph behind it: a list of them keeps what every forward pass has
-saved. Python numbers were asked for.
+"""The losses came back as tensors, where Python numbers were asked for. A tensor stays on its device, and where its graph
+still hangs on it, a list of them keeps what every forward pass has saved.
 """
 
 import torch
