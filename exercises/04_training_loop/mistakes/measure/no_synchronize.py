@@ -1,5 +1,5 @@
-"""The time is that of queueing the work: nothing waits until the device is done. Look at what is still running when you
-read the clock.
+"""The time is that of queueing a step and not that of running it: the clock is read while the step is still under way.
+Look at what the device is doing at every reading of the clock.
 """
 
 import statistics

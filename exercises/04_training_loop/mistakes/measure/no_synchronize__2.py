@@ -1,6 +1,4 @@
-"""The clock was read while the step was still running: you wait before the first reading and not before the second.
-Look at what is queued at each of them.
-"""
+"""."""
 
 import statistics
 

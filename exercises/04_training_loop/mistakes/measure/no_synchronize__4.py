@@ -1,4 +1,6 @@
-"""."""
+"""The first reading of the clock did not wait for what had been queued before, so that the first time holds that work
+as well. Look at what is still running when you begin.
+"""
 
 import statistics
 

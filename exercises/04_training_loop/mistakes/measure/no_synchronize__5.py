@@ -1,6 +1,4 @@
-"""Only the beginning waits until the device is done; each step is timed while it is still queued. Look at what is
-running at every reading of the clock.
-"""
+"""."""
 
 import statistics
 

@@ -1,6 +1,4 @@
-"""The readings of the clock are all taken while steps are queued, and you wait when it is too late. Look at what is
-running at every reading of the clock.
-"""
+"""."""
 
 import statistics
 

@@ -1,4 +1,6 @@
-"""."""
+"""The loss that you return is right, and the gradient is that of the sum of the micro-batches' means: the step grows
+with their number. Look at the tensor that went through `backward`, and at what several calls of it do to .grad.
+"""
 
 import torch
 from torch.nn import functional as F
