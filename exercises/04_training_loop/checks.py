@@ -45,9 +45,10 @@ def on_grid(p, *shape):
 train = Exercise(
     "train",
     parts={"accumulate": 2, "tail": 1, "clip": 1, "skip": 1, "losses": 1},
-    keys={"returned": "losses"},
+    keys={"returned": "losses", "loss": "losses"},
     labels={
         "returned": "the returned losses",
+        "loss": "the loss was computed",
         "parameters": "the parameters at the end",
         "scale": "the scale at the end",
         "lr": "the learning rate at the end",
@@ -76,13 +77,15 @@ class Two(nn.Module):
 
 class Distance:
     """The mean of weight * |output - aim|, for a target (N, WIDTH, 2) of aims and weights. In FP64, where the order of
-    additions does not show. Keeps the outputs that it is called with."""
+    additions does not show. Keeps the outputs that it is called with, and whether a loss of PyTorch's would compute in FP32
+    there: autocast sees to it in its region, and FP32 outputs do anywhere."""
 
     def __init__(self):
-        self.outputs = []
+        self.outputs, self.precise = [], True
 
     def __call__(self, output, target):
         self.outputs.append(output.detach().float())
+        self.precise &= torch.is_autocast_enabled("cpu") or output.dtype != torch.float16
         aim, weight = target.unbind(-1)
         return ((output.double() - aim).abs() * weight).mean().float()
 
@@ -146,6 +149,7 @@ def training(
         "lr": optimizer.param_groups[0]["lr"],
         "returned": returned,
         "outputs": loss_fn.outputs,
+        "loss": "in the autocast region" if loss_fn.precise else "on FP16 outputs outside of the autocast region",
     }
     for key in see:
         p.see(key, seen[key])
@@ -186,7 +190,7 @@ def precision_of_the_forward_pass(answer, p):
         x = 1 + (p.random.choice([3, -3, -2]) + p.random.uniform(0.2, 0.4)) / 1024
         return torch.full((len(target), 1), x), target
 
-    training(answer, p, 2, 1, batches=batch, see=("outputs",))
+    training(answer, p, 2, 1, batches=batch, see=("outputs", "loss"))
 
 
 @train.probe()

@@ -1,5 +1,5 @@
-"""The forward pass ran in FP32: it stands in no autocast region, so all that the scaler does is for nothing. Look at 1,
-and print the dtype of the model's output.
+"""The forward pass ran in FP32: the model is called outside of an autocast region, so all that the scaler does is for
+nothing. Look at 1, and print the dtype of the model's output.
 """
 
 from torch import nn

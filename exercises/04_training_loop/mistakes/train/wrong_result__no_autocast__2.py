@@ -1,6 +1,4 @@
-"""The forward pass ran in FP32: the model is called outside of the region, in which only the loss is computed. Look at
-what 1 consists of, and print the dtype of the model's output.
-"""
+"""."""
 
 import torch
 from torch import nn

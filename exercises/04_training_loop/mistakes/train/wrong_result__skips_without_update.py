@@ -1,0 +1,31 @@
+"""You skip the step yourself where a gradient is not finite, and the scaler's update with it. So the scale is never
+lowered, and whatever the scaler keeps of this step is still there in the next one. Look at what 4 does in a skipped
+step besides not stepping.
+"""
+
+import torch
+from torch import nn
+
+
+def train(model, batches, optimizer, scheduler, scaler, loss_fn, device_type, accumulate=1, max_norm=None):
+    losses = []
+    for start in range(0, len(batches), accumulate):
+        window = batches[start : start + accumulate]
+        total = 0.0
+        for x, y in window:
+            with torch.autocast(device_type, dtype=torch.float16):
+                loss = loss_fn(model(x), y)
+            scaler.scale(loss / len(window)).backward()
+            total += loss.item()
+        if max_norm is not None:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        scale = scaler.get_scale()
+        if all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None):
+            scaler.step(optimizer)
+            scaler.update()
+        if scaler.get_scale() >= scale:
+            scheduler.step()
+        optimizer.zero_grad()
+        losses.append(total / len(window))
+    return losses
