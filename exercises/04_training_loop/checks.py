@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from torch import nn
+from torch.optim import lr_scheduler
 
 from autograder import trace
 from autograder.probes import Exercise
@@ -131,7 +132,7 @@ def training(
     scale = scale or 2.0 ** p.random.randint(5, 8)
     model, loss_fn = Two(p), Distance()
     optimizer = trace.watch(torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum))
-    scheduler = trace.watch_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
+    scheduler = trace.watch_scheduler(lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
     scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
     batches = near_batches(model, p, count, lr) if batches is near_batches else [batches(p) for _ in range(count)]
     for i in overflows:
@@ -474,6 +475,21 @@ checkpoint = Exercise(
 
 
 INIT_SCALE = 2.0**10
+LR = 0.25
+
+
+def in_two_parts(optimizer, size):
+    """A warm-up, then steps: two schedulers, each of which counts for itself."""
+    warm_up = lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=size)
+    steps = lr_scheduler.StepLR(optimizer, 2, gamma=0.5)
+    return lr_scheduler.SequentialLR(optimizer, [warm_up, steps], milestones=[size - 1])
+
+
+SCHEDULES = {
+    "StepLR": lambda optimizer, size: lr_scheduler.StepLR(optimizer, size, gamma=0.5),
+    "LambdaLR": lambda optimizer, size: lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step)),
+    "SequentialLR": in_two_parts,
+}
 
 
 class Frozen(nn.Module):
@@ -491,11 +507,8 @@ class Training:
 
     def __init__(self, seed, schedule="StepLR", interval=3, step_size=3):
         self.model = Frozen(torch.Generator().manual_seed(seed))
-        self.optimizer = trace.watch(torch.optim.SGD(self.model.parameters(), lr=0.25, momentum=0.5))
-        self.scheduler = {
-            "StepLR": lambda: torch.optim.lr_scheduler.StepLR(self.optimizer, step_size, gamma=0.5),
-            "LambdaLR": lambda: torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: 1 / (1 + step)),
-        }[schedule]()
+        self.optimizer = trace.watch(torch.optim.SGD(self.model.parameters(), lr=LR, momentum=0.5))
+        self.scheduler = SCHEDULES[schedule](self.optimizer, step_size)
         self.scaler = trace.GradScaler(init_scale=INIT_SCALE, growth_interval=interval)
         self.random, self.scales, self.lrs = [], [], []
 
@@ -530,11 +543,10 @@ def checkpoint_path(as_string=False):
         yield str(path) if as_string else path
 
 
-def resuming(answer, p, *, as_string=False, overflow=False, saves=1):
+def resuming(answer, p, schedule, *, as_string=False, overflow=False, saves=1):
     """Train, save, train on; then resume in fresh objects and train as long."""
     save, load = answer
     interval = p.random.randint(3, 5)
-    schedule = p.random.choice(["StepLR", "LambdaLR"])
     # The scale has grown once, and the growth tracker stands between 1 and interval - 1. StepLR has made one step too, and
     # makes the next one sooner than a new StepLR would.
     done, more = interval + p.random.randint(1, interval - 1), interval + 2
@@ -584,25 +596,31 @@ def resuming(answer, p, *, as_string=False, overflow=False, saves=1):
 @checkpoint.probe(draws=2)
 def stopped_and_resumed(answer, p):
     """a run that is stopped and resumed"""
-    resuming(answer, p)
+    resuming(answer, p, "StepLR")
 
 
 @checkpoint.probe()
 def path_as_string(answer, p):
     """a path that is a str"""
-    resuming(answer, p, as_string=True)
+    resuming(answer, p, "LambdaLR", as_string=True)
 
 
 @checkpoint.probe()
 def after_an_overflow(answer, p):
     """a checkpoint just after a skipped step"""
-    resuming(answer, p, overflow=True)
+    resuming(answer, p, "StepLR", overflow=True)
 
 
 @checkpoint.probe()
 def saved_twice(answer, p):
     """a checkpoint that replaces an earlier one"""
-    resuming(answer, p, saves=2)
+    resuming(answer, p, "LambdaLR", saves=2)
+
+
+@checkpoint.probe()
+def schedule_in_two_parts(answer, p):
+    """a scheduler that keeps more than one count"""
+    resuming(answer, p, "SequentialLR")
 
 
 class PowerCut(BaseException):
@@ -612,7 +630,8 @@ class PowerCut(BaseException):
 class Disk:
     """A disk whose power fails at the `at`-th thing that is done to it: a file is emptied, half written, removed or renamed.
 
-    `left` is what stands at `path` at that moment: bytes, or None for nothing.
+    `left` is what stands at `path` at that moment: bytes, or None for nothing. What is done goes into the record of calls,
+    which tells apart in words what leaves the same damage.
     """
 
     def __init__(self, path, at):
@@ -620,11 +639,15 @@ class Disk:
         self.open, self.remove, self.replace, self.rename = io.open, os.remove, os.replace, os.rename
         self.thread = threading.get_ident()  # in a notebook others write files too
 
-    def fails_now(self):
+    def fails_now(self, what, file):
         if threading.get_ident() != self.thread:
             return False
+        trace.recorded(f"{what} {'path' if self.is_path(file) else 'another file'}", lambda: None)()
         self.count += 1
         return self.count == self.at
+
+    def is_path(self, file):
+        return isinstance(file, (str, os.PathLike)) and os.path.abspath(file) == self.path
 
     def fail(self):
         self.cut = True
@@ -642,14 +665,16 @@ class Disk:
         return raw if "b" in mode else io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
 
     def removed(self, path, **options):
-        fails = self.fails_now()
+        fails = self.fails_now("remove", path)
         self.remove(path, **options)
         if fails:
             self.fail()
 
     def moved(self, move):
         def call(source, target, **options):
-            if self.fails_now():
+            if self.fails_now(
+                "replace" if self.is_path(target) else "move away", target if self.is_path(target) else source
+            ):
                 self.fail()
             return move(source, target, **options)
 
@@ -700,13 +725,13 @@ class HalfWritten(io.FileIO):
 
     def __init__(self, file, mode, disk, options):
         super().__init__(file, mode, **{key: options[key] for key in ("closefd", "opener") if key in options})
-        self.disk = disk
-        if disk.fails_now():  # opening has emptied it
+        self.disk, self.file = disk, file
+        if disk.fails_now("open", file):  # opening has emptied it
             self.close()
             disk.fail()
 
     def write(self, data):
-        if self.disk.fails_now():
+        if self.disk.fails_now("write", self.file):
             super().write(bytes(data)[: len(data) // 2])
             self.disk.fail()
         return super().write(data)
@@ -734,10 +759,12 @@ def power_cut_while_saving(answer, p):
     states = []
     for at in range(1, 20):
         run = Training(seed)
-        run.step()
+        with trace.recording():  # apart: only what is done to the disk counts here
+            run.step()
         with checkpoint_path(as_string) as path:
             save(path, *run.parts(), step)
-            run.step()
+            with trace.recording():
+                run.step()
             disk = Disk(path, at)
             with disk.in_use():
                 save(path, *run.parts(), step + 1)
@@ -760,6 +787,17 @@ class Planted:
         return os.mkdir, (str(self.folder),)
 
 
+@contextlib.contextmanager
+def recording_loads():
+    """Write what reads a file into the record of calls, which tells apart in words what lets the same code run."""
+    kept = torch.load, pickle.load
+    torch.load, pickle.load = trace.recorded("torch.load", torch.load), trace.recorded("pickle.load", pickle.load)
+    try:
+        yield
+    finally:
+        torch.load, pickle.load = kept
+
+
 @checkpoint.probe("safe")
 def code_in_the_file(answer, p):
     """a file in which somebody planted code"""
@@ -773,7 +811,7 @@ def code_in_the_file(answer, p):
         planted = {"model": Planted(made), "step": 7}
         for dump in (lambda: torch.save(planted, path), lambda: Path(path).write_bytes(pickle.dumps(planted))):
             dump()
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), recording_loads():
                 load(path, *run.parts())
         p.see("code", "ran" if made.exists() else "did not run")
 
@@ -798,12 +836,12 @@ def scale_grows_at_another_step(failed):
 
 @checkpoint.symptom("optimizer_missing")
 def learning_rate_of_a_new_optimizer(failed):
-    return any(c.key == "lr" and c.got[0] != c.expected[0] for c in failed)
+    return any(c.key == "lr" and c.got[0] == LR != c.expected[0] for c in failed)
 
 
 @checkpoint.symptom("scheduler_missing")
 def another_course_of_the_learning_rate(failed):
-    return any(c.key == "lr" and c.got[0] == c.expected[0] for c in failed)
+    return any(c.key == "lr" and isinstance(c.got, list) for c in failed)
 
 
 @checkpoint.symptom("rng_missing")

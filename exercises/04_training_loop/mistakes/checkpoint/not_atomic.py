@@ -1,5 +1,5 @@
-"""A crash while saving left no whole file: yours opens `path` itself for writing, which empties it at once, long before
-the new checkpoint is complete. Look for a way to let the earlier one stand until then.
+"""A crash while saving left no whole file at `path`: yours writes to `path` itself, which is empty from the moment it
+is opened until the new checkpoint is complete. Look for a way to let the earlier one stand until then.
 """
 
 import torch

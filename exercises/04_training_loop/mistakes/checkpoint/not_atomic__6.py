@@ -1,4 +1,6 @@
-"""."""
+"""A crash while saving left no file at all: yours takes the earlier checkpoint away before the new one has its name.
+Look for a way to exchange a file in one go.
+"""
 
 from pathlib import Path
 

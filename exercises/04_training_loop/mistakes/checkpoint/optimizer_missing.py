@@ -1,5 +1,6 @@
-"""The optimizer of the resumed run has forgotten its momentum, so its first steps are shorter than those of the run
-that was not stopped. Look at what an optimizer keeps besides the parameters.
+"""The optimizer of the resumed run is as it was made: it has forgotten its momentum, so its first steps differ from
+those of the run that was not stopped. Look at what an optimizer keeps besides the parameters, and at what becomes of
+it when you load.
 """
 
 import os

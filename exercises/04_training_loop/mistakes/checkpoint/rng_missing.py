@@ -1,5 +1,6 @@
 """The resumed run draws other random numbers than the one that was not stopped: other dropout masks, another order of
-the data. Look at where PyTorch's random numbers come from, and whether the file holds its state.
+the data. Look at where PyTorch's random numbers come from, whether that state is in the file, and whether the
+generator has it again when load_checkpoint returns.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""The resumed run draws other random numbers than the one that was not stopped. PyTorch does not draw from Python's own
-generator, whose state you keep; look for that of PyTorch's.
-"""
+"""."""
 
 import os
 import random

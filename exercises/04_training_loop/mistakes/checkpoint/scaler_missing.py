@@ -1,5 +1,6 @@
 """The scaler of the resumed run begins at its initial scale again, and skips or underflows until it has found back.
-Look at what the file holds of the scaler, and at what becomes of it when you load.
+Look at what the file holds of the scaler, and at what becomes of it when you load: the run goes on with the object
+that load_checkpoint was given.
 """
 
 import os

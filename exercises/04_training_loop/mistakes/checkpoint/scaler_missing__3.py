@@ -1,6 +1,4 @@
-"""The resumed run goes on with the scaler that it was given: loading into a new object that nobody else holds changes
-nothing. Look at which scaler you put the state into.
-"""
+"""."""
 
 import os
 

@@ -1,5 +1,6 @@
-"""The scheduler of the resumed run counts from its beginning again, so the learning rate takes another course. Look at
-what the file holds of the scheduler; the learning rate that the optimizer remembers is not its count.
+"""The learning rate of the resumed run takes another course than that of the run that was not stopped: the scheduler
+does not go on counting where it was. Look at what the file holds of the scheduler, and at what becomes of it when you
+load; a learning rate is not its count.
 """
 
 import os

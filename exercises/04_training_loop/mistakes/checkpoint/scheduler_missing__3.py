@@ -1,6 +1,4 @@
-"""The learning rate was restored and the scheduler's count was not: from the next step on it takes another course than
-in the run that was not stopped. Look at what the scheduler computes the learning rate from.
-"""
+"""."""
 
 import os
 

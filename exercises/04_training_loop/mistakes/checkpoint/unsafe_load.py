@@ -1,5 +1,6 @@
 """Loading ran code that somebody had put into the file: without the restriction to tensors and plain data a checkpoint
-is a program. Look at the arguments of torch.load.
+is a program. Look at every call that reads the file, also at those after an error, and at what each of them is allowed
+to build.
 """
 
 import os

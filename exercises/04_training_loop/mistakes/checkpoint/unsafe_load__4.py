@@ -1,5 +1,6 @@
-"""Loading ran code that somebody had put into the file: that is what pickle does with whatever it reads. torch.load with
-weights_only=True reads tensors, numbers and texts, and refuses the rest."""
+"""Loading ran code that somebody had put into the file: that is what pickle does with whatever it reads. Look for a
+way to read a checkpoint that builds tensors, numbers and texts, and refuses the rest.
+"""
 
 import os
 import pickle

@@ -1,0 +1,32 @@
+"""The scheduler was stepped as often as `step` says instead of being restored. It had not been called that often, and
+each of its calls goes on from the learning rate that the optimizer has by then. Look at what the scheduler itself says
+of its state.
+"""
+
+import os
+
+import torch
+
+
+def save_checkpoint(path, model, optimizer, scheduler, scaler, step):
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "scaler": scaler.state_dict(),
+        "rng": torch.get_rng_state(),
+        "step": step,
+    }
+    torch.save(state, f"{path}.tmp")
+    os.replace(f"{path}.tmp", path)
+
+
+def load_checkpoint(path, model, optimizer, scheduler, scaler):
+    state = torch.load(path, weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    for _ in range(state["step"]):
+        scheduler.step()
+    scaler.load_state_dict(state["scaler"])
+    torch.set_rng_state(state["rng"])
+    return state["step"]
