@@ -870,12 +870,16 @@ ema_step = Exercise(
 
 
 class Tower(nn.Module):
-    """A linear layer, a batch norm, whose buffers are of both kinds, and two names for one weight where it is tied."""
+    """A linear layer, a batch norm, whose buffers are of both kinds, two names for one weight where it is tied, and a buffer
+    that no state dict holds where it is hidden."""
 
-    def __init__(self, p, tied):
+    def __init__(self, p, tied, hidden):
         super().__init__()
         self.encoder = nn.Linear(3, 2)
         self.norm = nn.BatchNorm1d(2)
+        self.hidden = hidden
+        if hidden:
+            self.register_buffer("table", torch.zeros(3), persistent=False)
         self.decoder = nn.Linear(3, 2, bias=False)
         if tied:
             self.decoder.weight = self.encoder.weight
@@ -885,21 +889,28 @@ class Tower(nn.Module):
         """What a step of training does: in place, as an optimizer and a batch norm do it."""
         with torch.no_grad():
             for weight in self.parameters():
-                weight.add_(size * p.normal(*weight.shape))
+                if weight.requires_grad:
+                    weight.add_(size * p.normal(*weight.shape))
+            if self.hidden:
+                self.table.add_(size * p.normal(3))
             self.norm.running_mean.add_(size * p.normal(2))
             self.norm.running_var.mul_(1.0 + size * torch.rand(2, generator=p.torch))
             self.norm.num_batches_tracked.add_(p.random.randint(1, 9))
 
 
-def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False):
-    """One call for each of `steps`, which says whether the optimizer stepped."""
-    model = Tower(p, tied)
+def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False, frozen_later=False, hidden=False):
+    """One call for each of `steps`, which says whether the optimizer stepped. `frozen`: ema_model's parameters require no
+    gradients; `frozen_later`: nor does one of the model's, which has moved on before."""
+    model = Tower(p, tied, hidden)
     ema_model = copy.deepcopy(model).requires_grad_(not frozen)
     model.change(p, size)
+    model.encoder.bias.requires_grad_(not frozen_later)
     p.given(
         f"decay {decay:g}, stepped {', '.join(map(str, steps))}"
         + (", one weight under two names" if tied else "")
         + (", parameters that change little" if size < 0.5 else "")
+        + (", a parameter of model that is frozen by now, requires_grad False" if frozen_later else "")
+        + (", a buffer registered with persistent=False" if hidden else "")
     )
     for call, stepped in enumerate(steps, 1):
         answer(ema_model, model, decay, stepped)
@@ -913,13 +924,19 @@ def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False):
 @ema_step.probe(draws=3)
 def ordinary_averages(answer, p):
     """several steps that landed"""
-    averaging(answer, p, p.random.choice([0.7, 0.8, 0.9]), [True] * 3, frozen=p.random.random() < 0.5)
+    averaging(answer, p, p.random.choice([0.7, 0.8, 0.9]), [True] * 3, frozen=True)
 
 
 @ema_step.probe()
 def gradients_required(answer, p):
     """an ema_model that is a plain deepcopy, so that its parameters require gradients"""
     averaging(answer, p, 0.75, [True, True])
+
+
+@ema_step.probe()
+def frozen_later(answer, p):
+    """a parameter of model that was frozen after ema_model had been made"""
+    averaging(answer, p, 0.8, [True, True], frozen_later=True)
 
 
 @ema_step.probe()
@@ -934,12 +951,27 @@ def tied_weight(answer, p):
     averaging(answer, p, p.random.choice([0.6, 0.7, 0.8]), [True, True], tied=True)
 
 
+@ema_step.probe()
+def hidden_buffer(answer, p):
+    """a buffer that no state dict holds"""
+    averaging(answer, p, 0.8, [True, True], hidden=True)
+
+
 @ema_step.probe("skip", draws=3)
 def skipped_updates(answer, p):
     """skipped steps among others"""
     steps = [True, False, p.random.random() < 0.5]
     p.random.shuffle(steps)
     averaging(answer, p, p.random.choice([0.7, 0.9]), [*steps, False])
+
+
+@ema_step.symptom("low_precision")
+def parameters_of_few_bits(failed):
+    """Every parameter is its own rounding to FP16, or every one its own to BF16."""
+    found = [w for c in failed if c.key.startswith("parameters") and isinstance(c.got, dict) for w in c.got.values()]
+    return bool(found) and any(
+        all(torch.equal(w.float(), w.to(dtype).float()) for w in found) for dtype in (torch.float16, torch.bfloat16)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- 5

@@ -1,6 +1,9 @@
-"""Over the state dicts, each tensor once, buffers by load_state_dict."""
+"""Over the state dicts, each tensor once; what they leave out by name."""
+
+import torch
 
 
+@torch.no_grad()
 def ema_step(ema_model, model, decay, stepped) -> None:
     if not stepped:
         return
@@ -8,3 +11,6 @@ def ema_step(ema_model, model, decay, stepped) -> None:
     new, old = model.state_dict(), ema_model.state_dict()
     mixed = {name: old[name] * decay + new[name] * (1 - decay) if name in names else new[name] for name in new}
     ema_model.load_state_dict(mixed)
+    for name, buffer in model.named_buffers():
+        if name not in mixed:
+            ema_model.get_buffer(name).copy_(buffer)

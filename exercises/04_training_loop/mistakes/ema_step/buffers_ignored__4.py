@@ -1,6 +1,4 @@
-"""The buffers were replaced in a list or a dict, and those of ema_model are what they were. Look at whether what you
-write to is what the model computes with.
-"""
+"""."""
 
 import torch
 

@@ -1,5 +1,5 @@
-"""The average was computed in half precision, where a small step is rounded away: with a decay close to 1 it hardly
-moves or does not move at all. Look at the dtype in which you add.
+"""The average went through half precision, where a small step is rounded away: with a decay close to 1 it hardly moves
+or does not move at all. Look at the dtype of everything that stands between the old average and the new one.
 """
 
 import torch

@@ -1,5 +1,5 @@
 """A weight that the model uses under two names was averaged twice, so it moved too far. Look at how often your loop
-comes across one and the same tensor; a state dict lists names, not tensors.
+comes across one and the same tensor: a state dict has it under each of its names, and so have the modules.
 """
 
 import torch
