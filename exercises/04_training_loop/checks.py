@@ -870,16 +870,12 @@ ema_step = Exercise(
 
 
 class Tower(nn.Module):
-    """A linear layer, a batch norm, whose buffers are of both kinds, two names for one weight where it is tied, and a buffer
-    that no state dict holds where it is hidden."""
+    """A linear layer, a batch norm, whose buffers are of both kinds, and two names for one weight where it is tied."""
 
-    def __init__(self, p, tied, hidden):
+    def __init__(self, p, tied):
         super().__init__()
         self.encoder = nn.Linear(3, 2)
         self.norm = nn.BatchNorm1d(2)
-        self.hidden = hidden
-        if hidden:
-            self.register_buffer("table", torch.zeros(3), persistent=False)
         self.decoder = nn.Linear(3, 2, bias=False)
         if tied:
             self.decoder.weight = self.encoder.weight
@@ -891,17 +887,15 @@ class Tower(nn.Module):
             for weight in self.parameters():
                 if weight.requires_grad:
                     weight.add_(size * p.normal(*weight.shape))
-            if self.hidden:
-                self.table.add_(size * p.normal(3))
             self.norm.running_mean.add_(size * p.normal(2))
             self.norm.running_var.mul_(1.0 + size * torch.rand(2, generator=p.torch))
             self.norm.num_batches_tracked.add_(p.random.randint(1, 9))
 
 
-def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False, frozen_later=False, hidden=False):
+def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False, frozen_later=False):
     """One call for each of `steps`, which says whether the optimizer stepped. `frozen`: ema_model's parameters require no
     gradients; `frozen_later`: nor does one of the model's, which has moved on before."""
-    model = Tower(p, tied, hidden)
+    model = Tower(p, tied)
     ema_model = copy.deepcopy(model).requires_grad_(not frozen)
     model.change(p, size)
     model.encoder.bias.requires_grad_(not frozen_later)
@@ -910,7 +904,6 @@ def averaging(answer, p, decay, steps, *, tied=False, size=1.0, frozen=False, fr
         + (", one weight under two names" if tied else "")
         + (", parameters that change little" if size < 0.5 else "")
         + (", a parameter of model that is frozen by now, requires_grad False" if frozen_later else "")
-        + (", a buffer registered with persistent=False" if hidden else "")
     )
     for call, stepped in enumerate(steps, 1):
         answer(ema_model, model, decay, stepped)
@@ -949,12 +942,6 @@ def long_average(answer, p):
 def tied_weight(answer, p):
     """a weight that the model uses under two names"""
     averaging(answer, p, p.random.choice([0.6, 0.7, 0.8]), [True, True], tied=True)
-
-
-@ema_step.probe()
-def hidden_buffer(answer, p):
-    """a buffer that no state dict holds"""
-    averaging(answer, p, 0.8, [True, True], hidden=True)
 
 
 @ema_step.probe("skip", draws=3)

@@ -1,9 +1,6 @@
-"""Over the state dicts, each tensor once; what they leave out by name."""
-
-import torch
+"""Over the state dicts, each tensor once, buffers by load_state_dict."""
 
 
-@torch.no_grad()
 def ema_step(ema_model, model, decay, stepped) -> None:
     if not stepped:
         return
@@ -11,6 +8,3 @@ def ema_step(ema_model, model, decay, stepped) -> None:
     new, old = model.state_dict(), ema_model.state_dict()
     mixed = {name: old[name] * decay + new[name] * (1 - decay) if name in names else new[name] for name in new}
     ema_model.load_state_dict(mixed)
-    for name, buffer in model.named_buffers():
-        if name not in mixed:
-            ema_model.get_buffer(name).copy_(buffer)
