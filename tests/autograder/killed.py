@@ -25,6 +25,10 @@ from autograder.course import Course, prepare_nbgrader
 from autograder.session import Session
 
 
+def digest(job: dict) -> str:
+    return hashlib.sha256(json.dumps(job).encode()).hexdigest()
+
+
 class Recorded:
     """An executor that gives back what a box gave for the same job, and says for whom on `pipe`."""
 
@@ -32,10 +36,10 @@ class Recorded:
         self.recording, self.pipe = recording, pipe
 
     def submit(self, fn, job, *_) -> Future:
-        student, results = self.recording[hashlib.sha256(job).hexdigest()]
+        student, results = self.recording[digest(job)]
         os.write(self.pipe, student.encode() + b"\n")
         future: Future = Future()
-        future.set_result((results.encode(), 0.01))
+        future.set_result((results, 0.01))
         return future
 
 

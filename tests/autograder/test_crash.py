@@ -31,8 +31,8 @@ class Recording:
         from concurrent.futures import Future
 
         results, seconds = fn(job, *rest)
-        student = next(name for name in self.students if f"# {name}\\n" in job.decode())
-        self.kept[hashlib.sha256(job).hexdigest()] = student, results.decode()
+        student = next(name for name in self.students if f"# {name}\\n" in json.dumps(job))
+        self.kept[hashlib.sha256(json.dumps(job).encode()).hexdigest()] = student, results
         future: Future = Future()
         future.set_result((results, seconds))
         return future
