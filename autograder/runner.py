@@ -154,9 +154,8 @@ class Run:
         from autograder.trace import recording_torch
 
         errors = {}
-        with (
-            recording_torch()
-        ):  # before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too
+        # Before the cells, so that `from torch.nn.utils import clip_grad_norm_` is recorded too.
+        with recording_torch():
             for name, i in self.steps:
                 yield {"cell": i}
                 if i is not None:
