@@ -39,7 +39,7 @@ class Pool:
 def answer(job: dict, boxed: bool, seconds: float) -> tuple[list[dict], float]:
     """Do a job (watch.py) here; its results, and the seconds that it took.
 
-    SandboxError where the answer ended its own box, WorkerError where this machine can open none.
+    WorkerError where this machine can open no box, SandboxError where it can, and twice could not do this job.
     """
     start = time.monotonic()
     try:
@@ -49,7 +49,7 @@ def answer(job: dict, boxed: bool, seconds: float) -> tuple[list[dict], float]:
             sandbox.require()
         except SandboxError as error:
             raise WorkerError(f"{socket.gethostname()} can no longer isolate an answer: {error}") from error
-        raise
+        results = sandbox.run(job, boxed=boxed, seconds=seconds)
     return results, time.monotonic() - start
 
 

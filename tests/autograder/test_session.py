@@ -424,6 +424,9 @@ def test_a_machine_that_can_no_longer_isolate_answers_is_not_the_answers_fault(m
     monkeypatch.setattr(sandbox, "require", lambda: None)
     with pytest.raises(SandboxError, match="no box"):
         executors.answer({}, True, 1.0)
+    tries = iter([fail, lambda *_, **__: ["a result"]])
+    monkeypatch.setattr(sandbox, "run", lambda *a, **k: next(tries)(*a, **k))
+    assert executors.answer({}, True, 1.0)[0] == ["a result"], "what may have been for once is tried again"
 
 
 def test_the_class_fits_into_memory_since_few_are_under_way_at_a_time(small_class, grade_here, small_scores):
