@@ -10,13 +10,13 @@ from pathlib import Path
 
 from jupyterhub.services.service import Service
 
-from autograder.hub import config, plugins, roster, server, start
+from autograder.hub import config, plugins, ports, roster, server, start
 
 c = get_config()  # noqa: F821
 
 hub = config.read(Path(os.environ["AUTOGRADER_COURSE_YAML"]))
 tied = "AUTOGRADER_HUB_TIED" in os.environ  # the demo: everything ends with the hub
-ports = start.ports(hub)
+chosen = ports.of(hub)
 students = [student.username for student in roster.students(hub)]
 course, grader = hub.course_id, hub.grader
 
@@ -24,9 +24,9 @@ course, grader = hub.course_id, hub.grader
 
 c.JupyterHub.bind_url = start.bind_url(hub)
 c.JupyterHub.hub_bind_url = (
-    f"http://127.0.0.1:{ports['hub']}"  # the same at each start: servers that run go on using it
+    f"http://127.0.0.1:{chosen['hub']}"  # the same at each start: servers that run go on using it
 )
-c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{ports['proxy']}"
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{chosen['proxy']}"
 c.ConfigurableHTTPProxy.command = start.proxy_command()
 c.ConfigurableHTTPProxy.pid_file = str(hub.run / "proxy.pid")
 if isinstance(hub.tls, config.Tls):
@@ -91,7 +91,7 @@ c.Spawner.consecutive_failure_limit = 0
 c.JupyterHub.services = [
     {
         "name": course,  # nbgrader looks for a service with the course's name
-        "url": f"http://127.0.0.1:{ports['grader']}",
+        "url": f"http://127.0.0.1:{chosen['grader']}",
         "command": start.grader_command(hub),
         "cwd": str(hub.course),
         "environment": start.grader_environment(hub),

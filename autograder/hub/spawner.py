@@ -25,14 +25,13 @@ from pathlib import Path
 
 import psutil
 from jupyterhub.spawner import LocalProcessSpawner
-from jupyterhub.utils import random_port
 from tornado import web
 from traitlets import Bool, Instance, Unicode
 
 from autograder import sandbox
 from autograder.atomic import write_atomically
 from autograder.errors import HubError, SandboxError
-from autograder.hub import server
+from autograder.hub import ports, server
 from autograder.hub.config import HubConfig
 
 ROOT = server.ROOT
@@ -99,7 +98,7 @@ class BoxedSpawner(LocalProcessSpawner):
     async def start(self):
         config, name = self.course, self.user.name
         if self.port == 0:
-            self.port = random_port()
+            (self.port,) = ports.free()
         try:
             self.gpu = self._choose_gpu()
             uid = make_home(config, name)

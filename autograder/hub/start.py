@@ -6,12 +6,11 @@ import ctypes
 import fcntl
 import importlib.metadata
 import importlib.util
-import json
 import os
+import re
 import secrets
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from autograder.errors import HubError
 from autograder.hub import config as configs
-from autograder.hub import server
+from autograder.hub import ports, server
 from autograder.hub.config import HubConfig
 from autograder.hub.server import ROOT, command
 
@@ -67,7 +66,7 @@ def require(config: HubConfig) -> None:
     roster.students(config)
     if (config.course / "nbgrader_config.py").exists():
         _same_course(config)
-    _require_free(config.address, config.port)
+    ports.require(config.address, config.port)
 
 
 def _require_jupyterhub() -> None:
@@ -102,28 +101,6 @@ def proxy_command(tied: bool = True) -> list[str]:
         )
     # Tied, a hub that is killed leaves nothing in the way of the next.
     return command(server.tied(), then=[found]) if tied else [found]
-
-
-def _require_free(address: str, port: int, seconds: float = 3) -> None:
-    """HubError unless one can listen there, at once or shortly: the proxy of a hub that was killed is just ending."""
-    deadline = time.monotonic() + seconds
-    while True:
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((address, port))
-                return
-            except PermissionError as error:
-                raise HubError(
-                    f"port: {port}: only root may listen below 1024; nothing was started. Choose another, such as 8000."
-                ) from error
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise HubError(
-                        f"port: {port}: it cannot be listened to at {address} ({error.strerror}); nothing was started. Perhaps "
-                        f"a hub is running there already: look at {address}:{port}, or choose another port."
-                    ) from error
-        time.sleep(0.2)
 
 
 def _same_course(config: HubConfig) -> None:
@@ -234,30 +211,6 @@ def bind_url(config: HubConfig) -> str:
     return f"{'https' if isinstance(config.tls, configs.Tls) else 'http'}://{host}:{config.port}"
 
 
-def ports(config: HubConfig) -> dict[str, int]:
-    """The ports on loopback of "hub", "proxy" (its API) and "grader": chosen once, so that they outlive a restart."""
-    path = config.run / "ports.json"
-    with suppress(FileNotFoundError, ValueError):
-        return json.loads(path.read_text(encoding="utf-8"))
-    with _sockets(3) as found:
-        chosen = dict(zip(("hub", "proxy", "grader"), found, strict=True))
-    path.write_text(json.dumps(chosen) + "\n", encoding="utf-8")
-    return chosen
-
-
-@contextmanager
-def _sockets(count: int) -> Iterator[list[int]]:
-    """So many free ports on loopback, all held at once."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        yield [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
-
-
 def proxy_token(config: HubConfig) -> str:
     """What the hub shows to the proxy: kept, so that a hub that was killed finds its proxy again."""
     path = config.folder / "proxy_token"
@@ -343,6 +296,7 @@ def run(config: HubConfig, say: Say) -> int:
         give_passwords(config, say)
         require_box(config)
         say("Starting JupyterHub …")
+        ports.claim(config, say)
         with running(config, tied=False) as hub:
             hub.wait_until_ready()
             say(f"The hub of {config.title} is at {config.url}\nIts log is {hub.log}. Ctrl-C stops it.")
@@ -410,10 +364,11 @@ class Hub:
         unverified = urllib.request.HTTPSHandler(context=ssl._create_unverified_context())
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), unverified)
         deadline = time.monotonic() + seconds
-        # The hub itself first: asked too early, the proxy fills the log with errors.
-        direct = f"http://127.0.0.1:{ports(self.config)['hub']}/hub/api/"
-        public = [self.config.url + path for path in ("/hub/api/", f"/services/{self.config.course_id}/api")]
-        for url in (direct, *public):
+        # Themselves first: asked too early, the proxy fills the log with errors.
+        paths = {"hub": "/hub/api/", "grader": f"/services/{self.config.course_id}/api"}
+        direct = [f"http://127.0.0.1:{ports.of(self.config)[name]}{path}" for name, path in paths.items()]
+        public = [self.config.url + path for path in paths.values()]
+        for url in (*direct, *public):
             while True:
                 if self.process.poll() is not None or time.monotonic() > deadline:
                     raise HubError(f"The hub did not start. The end of its log, {self.log}:\n{self.last_words()}")
@@ -424,7 +379,11 @@ class Hub:
                     time.sleep(0.1)
 
     def last_words(self) -> str:
-        lines = self.log.read_bytes()[self.start_of_log :].decode(errors="replace").splitlines()
+        said = self.log.read_bytes()[self.start_of_log :].decode(errors="replace")
+        records = re.split(r"^(?=\[[A-Z] \d|\d{4}-\d\d-\d\dT)", said, flags=re.MULTILINE)
+        # What went well is of no help, unless there is nothing else.
+        troubles = "".join(record for record in records if not re.match(r"\[[ID] ", record))
+        lines = (troubles or said).splitlines()
         return "\n".join(f"  {line[:300]}" for line in lines[-12:])
 
     def wait(self) -> None:
@@ -525,8 +484,7 @@ def _demo(folder: Path, port: int | None, kept: bool, say: Say, only_first: bool
 
     folder.mkdir(parents=True, exist_ok=True)
     if port is None:
-        with _sockets(1) as found:
-            (port,) = found
+        (port,) = ports.free()
     (folder / "roster.csv").write_text(DEMO_ROSTER, encoding="utf-8")
     text = DEMO_CONFIG.format(instructor=DEMO_INSTRUCTOR, port=port)
     (folder / "course.yaml").write_text(text, encoding="utf-8")
@@ -540,6 +498,7 @@ def _demo(folder: Path, port: int | None, kept: bool, say: Say, only_first: bool
         release(config, DEMO_ASSIGNMENT, say)
         say("Starting JupyterHub …")
         try:
+            ports.claim(config, say)
             with running(config, tied=True) as hub:
                 hub.wait_until_ready()
                 say(banner(config, new, kept))

@@ -13,6 +13,7 @@ from autograder import forget
 from autograder.cli import app
 from autograder.course import Course, prepare_nbgrader
 from autograder.errors import CourseError
+from autograder.hub import ports
 
 A = "tiny"
 WHO = "quentin-x"
@@ -188,9 +189,7 @@ def hub(graded, tmp_path):
     state = place / "state"
     state.mkdir(parents=True)
     graded.rename(state / "course")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = ports.free()
     (place / "course.yaml").write_text(
         f"course: {{id: amp, title: AMP}}\ninstructors: [grace]\nroster: roster.csv\nport: {port}\n"
     )

@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import threading
 import warnings
@@ -14,6 +13,7 @@ from typer.testing import CliRunner
 
 from autograder.cli import app
 from autograder.course import Course, prepare_nbgrader
+from autograder.hub import ports
 
 A = "tiny"
 pytestmark = pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")
@@ -53,9 +53,7 @@ def postgres(tmp_path_factory):
         [*as_user, "mktemp", "-d", "/tmp/postgres-XXXXXX"], capture_output=True, text=True, check=True
     )
     data = Path(made.stdout.strip())
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = ports.free()
     initdb = [
         programs / "initdb",
         "-D",

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ import urllib.error
 import urllib.request
 from http.cookiejar import CookieJar
 from pathlib import Path
+
+from autograder.hub import ports
 
 TOKEN = "secret"
 
@@ -26,9 +27,7 @@ class Server:
         stock = "nbgrader.server_extensions." + extension.rpartition(".")[2]
         enabled = {stock: False, extension: True, "jupyterlab": False, "notebook": False, "nbgrader": False}
         server = {"jpserver_extensions": enabled, "allow_root": True, "open_browser": False, "port_retries": 0}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        (port,) = ports.free()
         server |= {"port": port, "ip": "127.0.0.1", "root_dir": str(cwd), "base_url": "/services/amp/"}
         (config / "jupyter_server_config.json").write_text(
             json.dumps({"ServerApp": server, "IdentityProvider": {"token": TOKEN}})

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -85,12 +84,10 @@ def class_of(folder: Path, students: list[str], course: Path, assignment: str, *
 
     `keys` are course.yaml's. Students' servers, which survive their hub, are ended with it.
     """
-    from autograder.hub import config, start
+    from autograder.hub import config, ports, start
 
     (folder / "roster.csv").write_text("\n".join(["username", *students]) + "\n", encoding="utf-8")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        keys["port"] = probe.getsockname()[1]
+    (keys["port"],) = ports.free()
     keys |= {"course": {"id": "amp"}, "instructors": ["grace"], "roster": "roster.csv"}
     (folder / "course.yaml").write_text(json.dumps(keys), encoding="utf-8")  # which is YAML as well
     hub = config.read(folder / "course.yaml")

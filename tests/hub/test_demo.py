@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -363,7 +364,11 @@ def test_a_hub_that_is_restarted_or_killed_takes_nothing_from_a_student_at_work(
         assert hub.process.wait(60) == 0
         assert all(is_alive(one) for one in box)
 
-        again = real()
+        port = grader_port(folder)
+        with socket.create_server(("127.0.0.1", port)):
+            again = real()
+        assert f"Port {port}, which was kept for the grader, is another program's now" in again.words
+        assert grader_port(folder) != port
         assert again.url == hub.url
         with ada.attached(kernel.id) as kernel:  # with the cookies from before
             assert kernel.run("print(work)") == "not lost\n"
@@ -378,6 +383,10 @@ def test_a_hub_that_is_restarted_or_killed_takes_nothing_from_a_student_at_work(
         assert again.process.wait(60) == 1 and "has ended by itself" in again.words
         until(lambda: not any(is_alive(one) for one in its_own), "the end of proxy and services")
         assert all(is_alive(one) for one in box)
+
+
+def grader_port(folder) -> int:
+    return json.loads((folder / "run" / "ports.json").read_text(encoding="utf-8"))["grader"]
 
 
 def second_hub_is_refused(folder):

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import string
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.errors import CourseError
-from autograder.hub import kubernetes
+from autograder.hub import kubernetes, ports
 
 kubespawner = pytest.importorskip("kubespawner", reason="requires jupyterhub-kubespawner")
 
@@ -1064,13 +1063,7 @@ def beside_a_hub(values, manifests, grader, tmp_path_factory):
     The address of the hub's API, the grader's, a function that makes a person's token, the grader's token, the logs' folder.
     """
     folder = tmp_path_factory.mktemp("hub")
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(3):
-            probe = stack.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            ports.append(probe.getsockname()[1])
-    hub_port, public_port, grader_port = ports
+    hub_port, public_port, grader_port = ports.free(3)
     tokens = {"amp": "a" * 64, "tests": "t" * 64}
     people = kubernetes.people("amp", ["ada"], ["grace"])
     hub_url, grader_url = f"http://127.0.0.1:{hub_port}/hub/api", f"http://127.0.0.1:{grader_port}"

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from traitlets.config import PyFileConfigLoader
 
 from autograder import sandbox
 from autograder.errors import HubError
-from autograder.hub import config, exchange, kubernetes, plugins, server, settings, spawner, start
+from autograder.hub import config, exchange, kubernetes, plugins, ports, server, settings, spawner, start
 
 SMALLEST = "course: {id: amp}\ninstructors: [grace]\nroster: roster.csv\n"
 # The least that works; each was found by taking it away (JupyterHub 6.1, nbgrader 0.9.6).
@@ -120,9 +121,51 @@ def test_a_real_hub_leaves_servers_running_and_the_demo_does_not(written, loaded
 
 def test_ports_and_the_proxys_token_are_the_same_at_the_next_start(written):
     hub = written()
-    assert start.ports(hub) == start.ports(hub) and len(set(start.ports(hub).values())) == 3
+    assert ports.of(hub) == ports.of(hub) and len(set(ports.of(hub).values())) == 3
     assert start.proxy_token(hub) == start.proxy_token(hub) and len(start.proxy_token(hub)) == 64
     assert (hub.folder / "proxy_token").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_port_that_another_program_has_taken_is_chosen_anew_and_the_others_stay(written):
+    hub, said = written(), []
+    before = ports.of(hub)
+    ports.claim(hub, said.append)
+    assert ports.of(hub) == before and said == []
+    with socket.create_server(("127.0.0.1", before["hub"])):
+        ports.claim(hub, said.append)
+    now = ports.of(hub)
+    assert {name for name in now if now[name] != before[name]} == {"hub"} and now["hub"] not in before.values()
+    assert str(before["hub"]) in said[0] and "stopped and started" in said[1] and len(said) == 2
+
+
+@pytest.mark.parametrize("given_away", ["32768\t60999\n", "1024 65535\n", "30000 65000\n", None])
+def test_no_port_is_chosen_twice_or_where_the_kernel_would_give_it_to_others(given_away, tmp_path, monkeypatch):
+    file = tmp_path / "range"
+    if given_away:
+        file.write_text(given_away, encoding="utf-8")
+    monkeypatch.setattr(ports, "GIVEN_AWAY", file)
+    with socket.create_server(("127.0.0.1", ports.free()[0])) as other:
+        monkeypatch.setattr(ports, "_turn", ports._turn - 1)  # that one is next
+        chosen = ports.free(3) + [ports.free()[0] for _ in range(300)]
+        assert len(set(chosen)) == 303 and other.getsockname()[1] not in chosen
+    low, high = map(int, given_away.split()) if given_away and not given_away.startswith("1024") else (0, 0)
+    assert not any(low <= port <= high for port in chosen) and all(20000 <= port < 65536 for port in chosen)
+
+
+def test_of_a_hub_that_does_not_start_its_log_says_why_and_not_what_went_well(tmp_path):
+    lines = [
+        "[C 2026-11-29 20:00:00.000 JupyterHub] of the last time",
+        "[I 2026-11-30 18:39:19.514 ServerApp] all is well",
+        "    and goes on",
+        "[C 2026-11-30 18:39:20.643 JupyterHub app:3808] Service amp exited with status 1",
+        *(f"[I 2026-11-30 18:39:20.{n:03} JupyterHub log:192] 200 GET /hub/error/404" for n in range(30)),
+        "2026-11-30T18:39:21.078Z [ConfigProxy] warn: Terminated",
+    ]
+    hub = SimpleNamespace(log=tmp_path / "hub.log", start_of_log=len(lines[0]) + 1)
+    hub.log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert start.Hub.last_words(hub).splitlines() == [f"  {line}" for line in (lines[3], lines[-1])]
+    hub.log.write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
+    assert start.Hub.last_words(hub).splitlines() == [f"  {line}" for line in lines[1:3]]
 
 
 def test_a_learning_platform_that_keeps_the_groups_is_the_only_one_that_does(written, loaded, monkeypatch):

@@ -12,7 +12,6 @@ import os
 import pwd
 import re
 import shlex
-import socket
 import stat
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from traitlets import TraitError  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 from autograder.errors import CourseError  # noqa: E402
-from autograder.hub import slurm  # noqa: E402
+from autograder.hub import ports, slurm  # noqa: E402
 from autograder.hub.kubernetes import folder  # noqa: E402
 
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -440,11 +439,7 @@ def test_a_job_becomes_a_server_and_its_token_can_set_nothing_but_the_port(tmp_p
         path = tmp_path / name
         path.write_text(text.replace("{here}", shlex.quote(str(tmp_path))), encoding="utf-8")
         path.chmod(0o755)
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        port, public_port = (probe.getsockname()[1] for probe in probes)
+    port, public_port = ports.free(2)
     token = "t" * 64
     told = [str(tmp_path), port, public_port, token, sys.executable, ME, os.getuid() == 0]
     (tmp_path / "jupyterhub_config.py").write_text(HUB % json.dumps(told), encoding="utf-8")
