@@ -2,6 +2,9 @@
 
 They find it first on JUPYTER_CONFIG_PATH. So it holds for a role and not for a machine: a student's server has no formgrader,
 whose addresses are then 404, and what an instructor needs is the grader's only.
+
+No language servers are looked for: jupyter_lsp asks npm for them, in a thread that forks while the server tries its port, and
+until npm has started that port is "in use" (jupyter_server 2.21).
 """
 
 from __future__ import annotations

@@ -97,8 +97,7 @@ class BoxedSpawner(LocalProcessSpawner):
 
     async def start(self):
         config, name = self.course, self.user.name
-        if self.port == 0:
-            (self.port,) = ports.free()
+        (self.port,) = ports.free()  # the last one may be another's by now
         try:
             self.gpu = self._choose_gpu()
             uid = make_home(config, name)

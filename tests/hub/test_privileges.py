@@ -190,6 +190,20 @@ def test_each_role_has_its_own_parts_of_nbgrader(written, tmp_path, role):
     assert read.Authenticator.plugin_class == "nbgrader.auth.JupyterHubAuthPlugin"
 
 
+def test_no_server_of_a_hub_looks_for_language_servers(root):
+    """The search starts npm, and until that has started it may hold the port that the server is about to listen on."""
+    manifests = yaml.safe_load_all((root / "hub" / "kubernetes" / "grader.yaml").read_text(encoding="utf-8"))
+    (grader,) = (one["data"]["jupyter_server_config.json"] for one in manifests if one["kind"] == "ConfigMap")
+    values = yaml.safe_load((root / "hub" / "kubernetes" / "values.yaml").read_text(encoding="utf-8"))
+    files = [
+        root / "hub" / name / "jupyter_server_config.json"
+        for name in ("jupyter/student", "jupyter/grader", "slurm/jupyter")
+    ]
+    told = [json.loads(grader), values["singleuser"]["extraFiles"]["server"]["data"]]
+    told += [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    assert [one["LanguageServerManager"] for one in told] == [{"autodetect": False}] * 5
+
+
 def test_the_password_of_a_database_is_in_no_file_that_students_see(written, tmp_path):
     pytest.importorskip("psycopg", reason="requires psycopg")
     hub = written("gradebook: postgresql://grader:geheim@localhost/amp\n")
