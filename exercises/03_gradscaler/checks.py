@@ -109,13 +109,38 @@ def all_zero(answer, p):
     p.see("returned", answer([torch.zeros(p.random.randint(1, 5)), torch.zeros(2, 3)]))
 
 
+def never_65536(p):
+    """A largest magnitude for which 65536, the scale for nothing but zeros, is not right by accident."""
+    return 2.0 ** p.random.choice([p.random.uniform(-5, -1.5), p.random.uniform(0.5, 5)])
+
+
 @choose_init_scale.probe("edges")
 def one_tensor_of_zeros(answer, p):
     """a tensor of zeros beside one that is not"""
-    # never between 0.5 and 1, for which 65536, the scale for nothing but zeros, happens to be right
-    largest = 2.0 ** p.random.choice([p.random.uniform(-5, -1.5), p.random.uniform(0.5, 5)])
+    largest = never_65536(p)
     p.given(f"a tensor of zeros and one whose largest magnitude is {largest:.4g}")
     p.see("returned", answer([torch.zeros(3), torch.tensor([largest, -largest / 7])]))
+
+
+@choose_init_scale.probe("edges")
+def gradients_that_cancel(answer, p):
+    """gradients that are not zero and whose sum is"""
+    largest = never_65536(p)
+    p.given(f"gradients up to {largest:.4g}, each beside its negative")
+    p.see("returned", answer([torch.tensor([largest, -largest]), torch.tensor([[-largest / 4], [largest / 4]])]))
+
+
+@choose_init_scale.probe("edges")
+def largest_without_dimensions(answer, p):
+    """a largest gradient in a tensor of shape ()"""
+    largest = 2.0 ** p.random.uniform(-5, 5)
+    gradients = [
+        p.normal(5).clamp(-3, 3) * largest / 30,
+        torch.tensor(-largest),
+        p.normal(2).clamp(-3, 3) * largest / 30,
+    ]
+    p.given(f"three gradient tensors, the largest magnitude {largest:.4g} in one of shape ()")
+    p.see("returned", answer(gradients))
 
 
 @choose_init_scale.probe("edges", draws=2)
@@ -282,7 +307,11 @@ def never_subnormal(failed):
 
 # ---------------------------------------------------------------------------------------------------------------- 3
 
-simulate_scale = Exercise("simulate_scale", parts={"history": 1, "range": 1}, labels={"returned": "the history"})
+simulate_scale = Exercise(
+    "simulate_scale",
+    parts={"history": 1, "range": 1},
+    labels={"returned": "the history", "log2": "log2 of the history"},
+)
 
 
 @simulate_scale.probe(draws=4)
@@ -332,8 +361,9 @@ def defaults(answer, p):
 def growth_at_every_step(answer, p):
     """growth_interval 1"""
     found = [False, False, True, False, True, True, False]
-    p.given("growth_interval 1")
-    p.see("returned", answer(found, init_scale=2.0 ** p.random.randint(3, 9), growth_interval=1))
+    # factors with which the scale is no power of two
+    p.given("growth_factor 1.5, backoff_factor 0.75, growth_interval 1")
+    p.see("returned", answer(found, 2.0 ** p.random.randint(3, 9), 1.5, 0.75, 1))
 
 
 @simulate_scale.probe()
@@ -342,6 +372,18 @@ def scale_below_one(answer, p):
     found = [True] * p.random.randint(3, 5) + [False, False, True]
     p.given(f"init_scale 2, growth_interval 2 and {sum(found)} overflows among {len(found)} steps")
     p.see("returned", answer(found, init_scale=2.0, growth_interval=2))
+
+
+@simulate_scale.probe("range")
+def scale_far_below_one(answer, p):
+    """a scale at which FP32 has still a long way down to go"""
+    found = [True] * p.random.randint(25, 30) + [False, False, True]
+    p.given(f"init_scale 1, backoff_factor 0.25, growth_interval 2 and {sum(found)} overflows among {len(found)} steps")
+    history = answer(found, 1.0, 2.0, 0.25, 2)
+    p.see(
+        "log2",
+        [math.log2(x) if is_number(x) and x > 0 else x for x in history] if isinstance(history, list) else history,
+    )
 
 
 @simulate_scale.probe()
@@ -421,13 +463,13 @@ LossScaler = Exercise(
 
 
 class Rig:
-    """Two parameters under SGD, and a third that no loss depends on."""
+    """Three parameters under SGD, and among them another that no loss depends on."""
 
     def __init__(self, p, lr=0.5, momentum=0.0, weight_decay=0.0):
-        self.weights = [torch.nn.Parameter(p.normal(3)), torch.nn.Parameter(p.normal(2, 2))]
+        self.weights = [torch.nn.Parameter(p.normal(*shape)) for shape in ((3,), (1, 2), (2,))]
         self.unused = torch.nn.Parameter(p.normal(2))
         self.optimizer = torch.optim.SGD(
-            [{"params": [self.weights[0], self.unused]}, {"params": [self.weights[1]]}],
+            [{"params": [self.weights[0], self.unused, self.weights[1]]}, {"params": [self.weights[2]]}],
             lr=lr,
             momentum=momentum,
             weight_decay=weight_decay,
@@ -435,7 +477,7 @@ class Rig:
 
     def gradients(self, p, size=1.0, spoil=None, where=-1):
         """True gradients of about `size`; `spoil` puts an inf or nan into one element of one of them."""
-        gradients = [p.normal(3) * size, p.normal(2, 2) * size]
+        gradients = [p.normal(*weight.shape) * size for weight in self.weights]
         if spoil is not None:
             gradients[where].view(-1)[1] = spoil
         return gradients
@@ -451,8 +493,9 @@ class Rig:
         return torch.cat([w.grad.reshape(-1) for w in self.weights])
 
 
-def scaler_of(answer, p, interval=50):
-    init, growth, backoff = 2.0 ** p.random.randint(8, 12), p.random.choice([2.0, 4.0]), p.random.choice([0.5, 0.25])
+def scaler_of(answer, p, interval=50, factors=None):
+    init = 2.0 ** p.random.randint(8, 12)
+    growth, backoff = factors or (p.random.choice([2.0, 4.0]), p.random.choice([0.5, 0.25]))
     p.given(f"LossScaler({init:g}, {growth}, {backoff}, {interval})")
     return answer(init, growth, backoff, interval)
 
@@ -530,7 +573,7 @@ def overflow_in_first_parameter(answer, p):
 @LossScaler.probe("skip")
 def negative_overflow(answer, p):
     """an FP16 overflow to -inf"""
-    skipping(answer, p, (-1e4, p.random.choice([0, 1]), True))
+    skipping(answer, p, (-1e4, p.random.choice([0, 1, 2]), True))
     p.given(f"{p.words}; in step 2 one gradient overflows to -inf")
 
 
@@ -545,7 +588,8 @@ def nan_gradient(answer, p):
 def growth_and_backoff(answer, p):
     """steps with overflows here and there"""
     interval = p.random.randint(2, 4)
-    rig, scaler = Rig(p, lr=0.01), scaler_of(answer, p, interval)
+    # factors that are not the usual ones, nor each other's inverse
+    rig, scaler = Rig(p, lr=0.01), scaler_of(answer, p, interval, (4.0, 0.125))
     pattern = [False] * (interval + 1) + [True] + [False] * (interval - 1) + [True, True]
     pattern += [False] * (2 * interval + 1) + [p.random.random() < 0.3 for _ in range(4)]
     overflows = ", ".join(str(i + 1) for i, bad in enumerate(pattern) if bad)
@@ -569,6 +613,34 @@ def backoff_below_one(answer, p):
         scaler.update()
         p.see(f"scale after step {step}", float(scaler.get_scale()))
     p.see("parameters after step 4", rig.flat())
+
+
+@LossScaler.probe("dynamics")
+def growth_without_end(answer, p):
+    """small gradients, with which the scale grows at every step"""
+    rig = Rig(p, lr=2.0**-16)
+    p.given("LossScaler(32768, 8.0, 0.5, 1) and five steps of small gradients")
+    scaler = answer(2.0**15, 8.0, 0.5, 1)
+    for step in range(1, 6):
+        scaler.scale(rig.loss(rig.gradients(p, size=2.0**-24))).backward()
+        scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"scale after step {step}", float(scaler.get_scale()))
+
+
+@LossScaler.probe("dynamics")
+def overflow_without_a_step(answer, p):
+    """an overflow that unscale_ finds, and no step before update"""
+    rig, scaler = Rig(p), scaler_of(answer, p)
+    p.given(f"{p.words}; in round 1 unscale_ finds an overflow, and update follows without a step; round 2 is ordinary")
+    for call, spoil in ((1, 1e4), (2, None)):
+        scaler.scale(rig.loss(rig.gradients(p, spoil=spoil))).backward()
+        scaler.unscale_(rig.optimizer)
+        if not spoil:
+            scaler.step(rig.optimizer)
+        scaler.update()
+        p.see(f"scale after round {call}", float(scaler.get_scale()))
+    p.see("parameters after round 2", rig.flat())
 
 
 @LossScaler.probe("protocol")
@@ -617,7 +689,7 @@ def stepping_twice(answer, p, spoil):
 def unused_parameter(answer, p):
     """a parameter without a gradient, under an optimizer that moves whatever has one"""
     rig, scaler = Rig(p, weight_decay=0.25), scaler_of(answer, p)
-    p.given(f"{p.words} and SGD with weight decay; the last parameter has no gradient")
+    p.given(f"{p.words} and SGD with weight decay; one parameter among the others has no gradient")
     scaler.scale(rig.loss(rig.gradients(p))).backward()
     scaler.unscale_(rig.optimizer)
     scaler.step(rig.optimizer)
@@ -653,6 +725,24 @@ def two_optimizers(answer, p):
         p.see(f"scale after round {call}", float(scaler.get_scale()))
 
 
+@LossScaler.probe("protocol")
+def two_scalers(answer, p):
+    """two scalers, each with an optimizer of its own, one of which overflows"""
+    a, b, first, second = Rig(p), Rig(p), scaler_of(answer, p), scaler_of(answer, p)
+    p.given(f"two such scalers, the second made as {p.words}, each with an optimizer; that of the first overflows")
+    first.scale(a.loss(a.gradients(p, spoil=1e4))).backward()
+    second.scale(b.loss(b.gradients(p))).backward()
+    first.unscale_(a.optimizer)
+    second.step(b.optimizer)
+    second.update()
+    p.see("scale of the second", float(second.get_scale()))
+    first.step(a.optimizer)
+    first.update()
+    p.see("scale of the first", float(first.get_scale()))
+    p.see("parameters of the first", a.flat())
+    p.see("parameters of the second", b.flat())
+
+
 @LossScaler.symptom("misses_nan")
 def only_nan_fails(failed):
     return {c.probe for c in failed} == {"nan_gradient"}
@@ -668,7 +758,7 @@ def step_alone_does_not_divide(failed):
 
 @LossScaler.symptom("checks_first_param_only")
 def only_the_last_parameter_overflows_unseen(failed):
-    probes = {c.probe for c in failed}
+    probes = {c.probe for c in first_failures(failed) if c.key.startswith("parameters")}
     return "overflow_in_last_parameter" in probes and "overflow_in_first_parameter" not in probes
 
 
@@ -728,6 +818,22 @@ clipped_step = Exercise(
 )
 
 
+def flat(tensors):
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def note(words):
+    """Write into the record of calls, which tells apart in words what leaves the same numbers."""
+    trace.recorded(words, lambda: None)()
+
+
+def note_direction(moved, gradient):
+    """Whether a step went along the gradient: what shortens all of it by one factor, even a wrong one, is not to be told
+    that it cut off elements."""
+    cosine = torch.cosine_similarity(moved.double(), gradient.double(), dim=0)
+    note("along the gradient" if cosine > 0.9999 else "not along the gradient")
+
+
 def clipping(
     answer, p, sizes, scale, interval=1000, as_generator=False, lr=0.5, momentum=0.0, max_norm=None, unused=False
 ):
@@ -752,11 +858,14 @@ def clipping(
         )
         clear(optimizer)
         parameters = (w for w in every) if as_generator else every
-        p.see(
-            f"returned in call {call}",
-            finite(answer(scaler, optimizer, fp16_loss(weights, gradients), parameters, max_norm)),
-        )
-        p.see(f"parameters after call {call}", torch.cat([w.detach().reshape(-1) for w in weights]))
+        before, scaled = flat(weights), []
+        loss = fp16_loss(weights, gradients)
+        loss.register_hook(lambda gradient, scaled=scaled: scaled.append(float(gradient) != 1.0))
+        p.see(f"returned in call {call}", finite(answer(scaler, optimizer, loss, parameters, max_norm)))
+        note("backward with the scale" if any(scaled) else "backward without the scale")
+        if call == 1:
+            note_direction(before - flat(weights), flat(gradients))
+        p.see(f"parameters after call {call}", flat(weights))
         p.see(f"scale after call {call}", scaler.get_scale())
 
 
@@ -820,29 +929,31 @@ step_and_schedule = Exercise(
 )
 
 
-def scheduling(answer, p, steps, interval=1000, momentum=0.0):
-    """Steps: "step", "zero" (all gradients zero), "first" or "last" (an overflow in this one of two parameters)."""
+def scheduling(answer, p, steps, interval=1000, momentum=0.0, backoff=0.5):
+    """Steps: "step", "zero" (all gradients zero), "first" or "last" (an overflow in this one of three parameters), "nan"."""
     scale = 2.0 ** p.random.randint(6, 12)
-    weights = [torch.nn.Parameter(p.normal(5)), torch.nn.Parameter(p.normal(2, 2))]
-    optimizer = trace.watch(torch.optim.SGD([{"params": [w]} for w in weights], lr=0.5, momentum=momentum))
+    weights = [torch.nn.Parameter(p.normal(*shape)) for shape in ((5,), (3,), (2, 2))]
+    groups = [{"params": weights[:1]}, {"params": weights[1:]}]
+    optimizer = trace.watch(torch.optim.SGD(groups, lr=0.5, momentum=momentum))
     scheduler = trace.watch_scheduler(torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
-    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval, backoff_factor=p.random.choice([0.5, 0.25]))
+    scaler = trace.GradScaler(init_scale=scale, growth_interval=interval, backoff_factor=backoff)
     words = {
         "step": "an ordinary step",
         "zero": "a step whose gradients are all zero",
+        "nan": "a nan in the last of three parameters' gradients",
     }
-    words |= {where: f"an overflow in the {where} of two parameters" for where in ("first", "last")}
+    words |= {where: f"an overflow in the {where} of three parameters" for where in ("first", "last")}
     p.given(f"scale {power(scale)}, growth_interval {interval}: " + ", then ".join(words[kind] for kind in steps))
     for call, kind in enumerate(steps, 1):
-        gradients = [p.normal(5), p.normal(2, 2)]
+        gradients = [p.normal(*weight.shape) for weight in weights]
         if kind == "zero":
-            gradients = [torch.zeros(5), torch.zeros(2, 2)]
+            gradients = [torch.zeros_like(gradient) for gradient in gradients]
         elif kind != "step":
-            gradients[-1 if kind == "last" else 0].view(-1)[2] = 1e9
+            gradients[0 if kind == "first" else -1].view(-1)[2] = math.nan if kind == "nan" else 1e9
         clear(optimizer)
         p.see(f"returned in call {call}", answer(scaler, optimizer, scheduler, fp16_loss(weights, gradients)))
         p.see(f"lr after call {call}", optimizer.param_groups[0]["lr"])
-        p.see(f"parameters after call {call}", torch.cat([w.detach().reshape(-1) for w in weights]))
+        p.see(f"parameters after call {call}", flat(weights))
         p.see(f"scale after call {call}", scaler.get_scale())
 
 
@@ -857,7 +968,7 @@ def skipped_steps(answer, p):
     """overflows among ordinary steps"""
     steps = ["step", "last", "step"]
     p.random.shuffle(steps)
-    scheduling(answer, p, ["last", *steps, "first", "step"])
+    scheduling(answer, p, ["last", *steps, "first", "step", "nan"], backoff=0.25)
 
 
 @step_and_schedule.probe("growth", draws=2)

@@ -1,0 +1,56 @@
+"""Two scalers know of each other: what one of them found counted for the other. Each has its own optimizers and its own
+scale; look at where your notes are kept, and whether every scaler has notes of its own."""
+
+import torch
+
+
+class LossScaler:
+    found_inf = {}  # noqa: RUF012 (the mistake: one for all scalers)
+    stepped = set()  # noqa: RUF012
+
+    def __init__(self, init_scale, growth_factor, backoff_factor, growth_interval):
+        self._scale = init_scale
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.good_steps = 0
+
+    def scale(self, loss):
+        return loss * self._scale
+
+    def unscale_(self, optimizer):
+        if optimizer in self.found_inf:
+            raise RuntimeError("unscale_() has already been called since the last update()")
+        found_inf = False
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                param.grad /= self._scale
+                if not torch.isfinite(param.grad).all():
+                    found_inf = True
+        self.found_inf[optimizer] = found_inf
+
+    def step(self, optimizer):
+        if optimizer in self.stepped:
+            raise RuntimeError("step() has already been called since the last update()")
+        if optimizer not in self.found_inf:
+            self.unscale_(optimizer)
+        self.stepped.add(optimizer)
+        if not self.found_inf[optimizer]:
+            optimizer.step()
+
+    def update(self):
+        if any(self.found_inf.values()):
+            self._scale *= self.backoff_factor
+            self.good_steps = 0
+        else:
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self._scale *= self.growth_factor
+                self.good_steps = 0
+        self.found_inf.clear()
+        self.stepped.clear()
+
+    def get_scale(self):
+        return self._scale
