@@ -287,7 +287,11 @@ def writes(statement, name):
 
 # ---------------------------------------------------------------------------------------------------------------- 2
 
-fp16_fate = Exercise("fp16_fate", parts={"sizes": 1, "borders": 1}, labels={"returned": "the list"})
+fp16_fate = Exercise(
+    "fp16_fate",
+    parts={"sizes": 1, "borders": 1},
+    labels={"length": "the number of names", "returned": "the list"},
+)
 
 # Between 2**-14 - 2**-25 and 2**-14 a number is stored as 2**-14: a normal number that came from below all normal numbers. No
 # draw lies there, since some call it by where it came from.
@@ -300,7 +304,9 @@ def see_fates(answer, p, about, numbers):
     x = torch.tensor(numbers, dtype=torch.float32)
     names = [f"{value:.9g}" for value in x.tolist()]
     fates = answer(x)
-    matches = isinstance(fates, (list, tuple)) and len(fates) == len(names)
+    is_list = isinstance(fates, (list, tuple))
+    matches = is_list and len(fates) == len(names)
+    p.see("length", len(fates) if is_list else fates)
     p.see("returned", dict(zip(names, fates, strict=True)) if matches else fates)
 
 
@@ -387,7 +393,8 @@ def subnormal_numbers_are_called_zero(failed):
 
 @fp16_fate.symptom("overflow_at_65504")
 def called_infinite_too_early(failed):
-    return any(65504 <= abs(x) < 65520 and said == "inf" for x, _, said in fates(failed))
+    infinite = [abs(x) for x, _, said in fates(failed) if said == "inf"]
+    return bool(infinite) and all(65504 <= x < 65520 for x in infinite)
 
 
 @fp16_fate.symptom("tie_to_even")
@@ -529,6 +536,19 @@ def ties_in_bf16(answer, p):
 
 
 @count_lost_updates.probe("rounding")
+def zero_weights(answer, p):
+    """weights that are zero, or become zero in FP16"""
+    # No -0.0: whether it is changed when it becomes 0.0 depends on how one looks.
+    pairs = [(0.0, sized(p, -40, -26)) for _ in range(p.random.randint(3, 5))]
+    pairs += [(abs(sized(p, -40, -26)), sized(p, -40, -26)) for _ in range(2)]
+    pairs += [(0.0, sized(p, -9, 3)) for _ in range(p.random.randint(6, 9))]
+    pairs.append((0.0, 0.0))
+    weight, update = (torch.tensor(column) for column in zip(*p.random.sample(pairs, len(pairs)), strict=True))
+    p.given(f"{len(pairs)} weights that are zero in FP16, some of their updates too small for it, held in FP16")
+    see_count(answer, p, weight, update, torch.float16)
+
+
+@count_lost_updates.probe("rounding")
 def in_fp32(answer, p):
     """weights and updates in FP32"""
     pairs = Pairs(p, torch.float32)
@@ -585,6 +605,20 @@ def zeros(answer, p):
     """nothing but zeros"""
     p.given("nothing but zeros")
     p.see("returned", answer(torch.zeros(p.random.randint(2, 5), 3, dtype=torch.float16)))
+
+
+@fp16_mean.probe()
+def zeros_and_negative_numbers(answer, p):
+    """zeros among negative numbers"""
+    zeros, size = p.random.randint(4, 6), 2.0 ** p.random.randint(-4, 4)
+    while True:
+        steps = torch.tensor([p.random.randint(1024, 1900) for _ in range(10)] + [0] * zeros)
+        mean = 2 * steps.double().mean().item()  # in ulps of the result, which lies below 1024 steps
+        if 1024 < mean < 2048 and abs(mean - round(mean)) < 0.3:
+            break
+    x = (-size / 1024 * steps[torch.randperm(len(steps), generator=p.torch)]).half()
+    p.given(f"ten numbers between {-1.9 * size:.4g} and {-size:.4g}, and {zeros} zeros among them")
+    p.see("returned", answer(x))
 
 
 @fp16_mean.probe()
@@ -716,24 +750,33 @@ def bf16_rows(answer, p):
     see_norm(answer, p, f"rows of sizes {', '.join(map(str, sizes))}", x, p.random.choice([1e-5, 1e-6]))
 
 
-@rms_norm.probe(draws=2)
-def other_shapes(answer, p):
-    """one row, or a batch of matrices"""
-    dtype = p.random.choice([torch.float16, torch.bfloat16])
-    sizes = [4.0, 0.25, 1.0, 0.5, 2.0, 0.25]
-    rows = rows_of(p, dtype, sizes, 8, exact=64)
-    x = p.random.choice([rows[0], rows.reshape(2, 3, 8), rows.reshape(1, 3, 2, 8)])
-    see_norm(answer, p, "rows of ordinary sizes", x, 1e-6)
+@rms_norm.probe()
+def one_row(answer, p):
+    """a tensor of one dimension"""
+    x = rows_of(p, p.random.choice([torch.float16, torch.bfloat16]), [p.random.choice([0.25, 4.0])], 8, exact=64)
+    see_norm(answer, p, "one row", x[0], 1e-6)
+
+
+@rms_norm.probe()
+def batch_of_matrices(answer, p):
+    """more than two dimensions"""
+    rows = rows_of(p, p.random.choice([torch.float16, torch.bfloat16]), [4.0, 0.25, 1.0, 0.5, 2.0, 0.25], 8, exact=64)
+    shape = p.random.choice([(2, 3, 8), (3, 2, 8), (1, 3, 2, 8)])
+    see_norm(answer, p, "rows of ordinary sizes", rows.reshape(shape), 1e-6)
 
 
 # Six numbers whose mean square is 1024**2. BF16 has nothing nearer to 1028/1024 and 1036/1024 than four ulps of FP16.
 ROUND = (1028, 1036, 904, 788, 404, 1600)
 
 
+def far(y, exact, ulp):
+    comparable = isinstance(y, torch.Tensor) and y.shape == exact.shape
+    return int(((y.double() - exact).abs() > 2 * ulp).sum()) if comparable else None
+
+
 def see_exact(p, y, exact, ulp):
     p.see("returned", y)
-    comparable = isinstance(y, torch.Tensor) and y.shape == exact.shape
-    p.see("far", int(((y.double() - exact).abs() > 2 * ulp).sum()) if comparable else None)
+    p.see("far", far(y, exact, ulp))
 
 
 @rms_norm.probe()
@@ -768,6 +811,21 @@ def one_size_near_the_end(answer, p):
     weight = torch.tensor([p.random.choice([1, -1]) * p.random.randint(112, 127) / 64 for _ in range(width)])
     p.given(f"an FP16 row of {size} and -{size}, weights between 1.75 and 2 and their negatives, eps 1e-6")
     see_exact(p, answer((signs * size).half(), weight, 1e-6), (signs * weight).double(), 2.0**-10)
+
+
+@rms_norm.probe("range")
+def small_weights(answer, p):
+    """FP32 weights of which FP16 keeps hardly a bit"""
+    # One element of 64 is not zero: it becomes 8 exactly. The weight is 1.5 of FP16's smallest steps, the result 12 of them.
+    x, at = torch.zeros(2, 64), p.random.sample(range(64), 2)
+    for row in range(2):
+        x[row, at[row]] = p.random.choice([1, -1]) * 2.0 ** p.random.randint(-2, 8)
+    step = 2.0**-24
+    weight = torch.full((64,), 1.5 * step)
+    p.given("FP16 rows with one element that is not zero, FP32 weights of 1.5 * 2**-24, eps 1e-12")
+    y, exact = answer(x.half(), weight, 1e-12), 12.0 * step * x.sign().double()
+    p.see("shape", list(y.shape) if isinstance(y, torch.Tensor) else y)
+    p.see("far", far(y, exact, step))
 
 
 @rms_norm.probe("range")
@@ -817,6 +875,18 @@ def squares_that_vanish(answer, p):
     """FP16 rows whose squares are all zero in FP16"""
     x = rows_of(p, torch.float16, [2.0**-14, 2.0**-14, 1.0], p.random.randint(6, 12), exact=256)
     see_norm(answer, p, f"rows of sizes {2.0**-14:.2g}, {2.0**-14:.2g} and 1", x, 1e-12)
+
+
+@rms_norm.probe("eps")
+def subnormal_rows(answer, p):
+    """FP16 rows of subnormal numbers, whose root mean square FP16 does not hold"""
+    # Two of eight numbers are 3 steps, the others 0: the root of the mean of squares is 1.5 steps, which FP16 rounds to 2.
+    step = 2.0**-24
+    steps = torch.tensor([p.random.sample([3.0, -3.0, *[0.0] * 6], 8) for _ in range(2)])
+    weight = torch.tensor([p.random.choice([-2.0, -0.5, 0.5, 1.0, 2.0]) for _ in range(8)])
+    p.given("FP16 rows of two numbers of 3 * 2**-24 and six zeros, weights that are powers of two, eps 1e-20")
+    exact = (steps / 1.5 * weight).double()
+    see_exact(p, answer((steps * step).half(), weight, 1e-20), exact, 2.0**-10 * exact.abs())
 
 
 def broken(failed, *probes):
