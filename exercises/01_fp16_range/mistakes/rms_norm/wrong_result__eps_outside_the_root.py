@@ -1,5 +1,6 @@
-"""Eps is added to the root. Where the squares are about as large as eps that gives quite another number: the
-docstring has it under the root."""
+"""Eps does next to nothing where the squares of a row are about as large as it is. It belongs under the root, as it
+is given, beside the mean of the squares of x itself: added to the root, kept for zeros alone, or beside squares of
+another size it is lost."""
 
 
 def rms_norm(x, weight, eps):
