@@ -63,6 +63,7 @@ class BoxedSpawner(LocalProcessSpawner):
         config=True
     )
     gpu = Unicode("", help="The GPU that this server has, as CUDA_VISIBLE_DEVICES takes it.")
+    words: tuple[Path, int]  # the log, and where in it those of this server begin
     started = 0.0  # of the process whose pid we keep, in seconds since the epoch: a pid may be another's after a while
 
     def make_preexec_fn(self, name):
@@ -96,6 +97,7 @@ class BoxedSpawner(LocalProcessSpawner):
         }
 
     async def start(self):
+        self.proc = None
         config, name = self.course, self.user.name
         (self.port,) = ports.free()  # the last one may be another's by now
         try:
@@ -109,6 +111,7 @@ class BoxedSpawner(LocalProcessSpawner):
         if log.exists() and log.stat().st_size > MAX_LOG:
             log.replace(log.with_suffix(".log.1"))
         with open(log, "ab") as file:
+            self.words = (log, file.tell())
             self.proc = subprocess.Popen(
                 command,
                 env=self.get_env(),
@@ -142,6 +145,19 @@ class BoxedSpawner(LocalProcessSpawner):
                 f"servers, or have been idle for {self.course.limits.idle_minutes} minutes. Try again later."
             )
         return free[0]
+
+    async def progress(self):
+        """For the page of who waits: that the server has ended, where it does so as it starts (the hub itself waits on)."""
+        while self.proc is None or self.proc.poll() is None:
+            await asyncio.sleep(0.5)
+        log, start = self.words
+        said = log.read_bytes()[start:].decode(errors="replace").strip()
+        message = (
+            f"Your server ended as it started ({said.splitlines()[-1][:300] if said else 'without a word'}). Tell your "
+            f"instructor, who finds more in {log.relative_to(self.course.folder)}. The next try is possible in about "
+            f"{self.http_timeout / 60:.0f} minutes."
+        )
+        yield {"progress": 100, "failed": True, "message": message}
 
     async def poll(self):
         if self.proc is None and self.pid and not self._is_ours():

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -287,6 +288,25 @@ def test_a_request_without_its_xsrf_token_is_refused(ada, action):
     answer = ada.own("POST", f"assignments/{action}", xsrf=False, json=body)
     assert answer.status_code == 403 and "xsrf" in answer.text.lower()
     assert ada.listed("submitted") == []
+
+
+def test_of_a_server_that_ends_as_it_starts_the_page_says_so_and_why(people, folder):
+    emmy = people["emmy"]
+    emmy.start_server()
+    assert emmy.ask("DELETE", "/hub/api/users/emmy/server").status_code in (202, 204)
+    until(lambda: not emmy.ask("GET", "/hub/api/users/emmy").json()["servers"], "the end of emmy's server")
+    in_the_way = folder / "homes" / "emmy" / ".jupyter"
+    shutil.rmtree(in_the_way, ignore_errors=True)
+    in_the_way.write_text("no folder", encoding="utf-8")
+    try:
+        assert "/hub/spawn-pending/emmy" in emmy.open("/hub/spawn").url
+        with emmy.ask("GET", "/hub/api/users/emmy/server/progress", stream=True) as stream:
+            events = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith(b"data: "))
+            failed = next(event for event in events if event.get("failed"))
+    finally:
+        in_the_way.unlink()
+    assert "'/home/emmy/.jupyter' exists but is not a directory" in failed["message"]
+    assert "logs/servers/emmy.log" in failed["message"] and "in about 2 minutes" in failed["message"]
 
 
 def test_another_course_is_not_to_be_had(ada):
