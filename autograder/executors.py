@@ -72,12 +72,14 @@ def cluster(address: str, *, boxed: bool, resources: dict[str, float] | None = N
     """
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ImportError as error:
         raise CourseError(
             "Grading on a cluster takes dask, which is not installed: pip install 'amp-course[cluster]' (in a checkout: "
             "pip install -e '.[cluster]'). Without it, --jobs grades on this machine's cores."
         ) from error
     try:
+        get_address_host_port(address)  # of a Client for what is no address 40 s and a traceback are left at the end
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise CourseError(

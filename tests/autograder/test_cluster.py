@@ -172,3 +172,11 @@ def test_a_worker_that_cannot_do_it_is_named_with_the_reason(said, words):
     client.nthreads = dict
     with pytest.raises(CourseError, match="has no workers"):
         executors._fitting(client, "tcp://x", True, {})
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:8786", "tcp://[::1"])
+def test_what_is_no_address_is_said_in_words_and_no_client_is_made_of_it(monkeypatch, address):
+    distributed = pytest.importorskip("distributed", reason="requires dask: pip install -e '.[cluster]'")
+    monkeypatch.setattr(distributed, "Client", None)
+    with pytest.raises(CourseError, match="There is no Dask scheduler"), executors.cluster(address, boxed=False):
+        pass
