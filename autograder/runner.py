@@ -44,6 +44,8 @@ class Notebook:
         # The instance: `from IPython import get_ipython` is to find it.
         self.shell = InteractiveShell.instance(config=config)
         self.shell.compile.get_code_name = lambda *_: self.running
+        # What `%matplotlib inline` asks of a shell: one without a kernel raises, and the answer below the magic is not reached.
+        self.shell.enable_gui = lambda gui=None: None
         self.running = "<cell>"
         self.cells: set[str] = set()
 

@@ -212,6 +212,10 @@ def test_magics_and_output_do_no_harm(boxed):
     assert value(run("%time 1\nprint('x' * 10**6)\nimport sys; sys.displayhook('x')\ndef f():\n    return 3")["f"]) == 3
 
 
+def test_a_notebooks_usual_magics_do_not_keep_what_follows_from_being_run(boxed):
+    assert value(run("%matplotlib inline\n%gui\ndef f():\n    return 3")["f"]) == 3
+
+
 def test_threads_that_a_cell_starts_do_not_hang_the_probes(boxed):
     source = """
 import torch
