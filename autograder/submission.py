@@ -144,6 +144,10 @@ def rebuild(room: Room, submitted: list[dict]) -> Rebuilt:
             place = grade_id
             if grade_id in answers:
                 sources[grade_id] = cell["source"]
+                if len(cell["source"]) == MAX_SOURCE:
+                    notes.append(
+                        f"cell {grade_id} is longer than {MAX_SOURCE} characters, and what follows was cut off"
+                    )
             elif cell["source"] != released[grade_id].source:
                 notes.append(f"cell {grade_id} had been changed and was restored")
         elif grade_id in released and (grade_id not in answers or i in untouched):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder.errors import SubmissionError
-from autograder.submission import MAX_BYTES, parse, read, rebuild
+from autograder.submission import MAX_BYTES, MAX_SOURCE, parse, read, rebuild
 
 
 def cells_of(room, answers=None):
@@ -204,6 +204,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, 
     monkeypatch.setattr(os, "fstat", slow)
     with pytest.raises(SubmissionError, match="was written to while it was read"):
         read(path)
+
+
+def test_an_answer_that_is_cut_off_is_said_to_be(room):
+    cells = cells_of(room, {"clipped_step": "# " + "x" * MAX_SOURCE + "\ndef clipped_step(): pass"})
+    rebuilt = rebuild(room, cells)
+    assert rebuilt.notes == [f"cell clipped_step is longer than {MAX_SOURCE} characters, and what follows was cut off"]
 
 
 def test_an_id_of_any_depth_is_no_trouble():
