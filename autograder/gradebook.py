@@ -94,8 +94,7 @@ class Book:
         from nbgrader.api import Comment, Grade
 
         submission, submitted = self._submission(student)
-        if submitted_at is not None:
-            submission.timestamp = submitted_at
+        submission.timestamp = submitted_at  # None as well: an earlier submission's time is not this one's
         grades = {grade.cell_id: grade for grade in self.db.query(Grade).filter_by(notebook_id=submitted.id)}
         comments = {comment.cell_id: comment for comment in self.db.query(Comment).filter_by(notebook_id=submitted.id)}
         for wanted, there, kind in (

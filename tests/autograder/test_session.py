@@ -264,8 +264,11 @@ def test_a_submission_that_changes_while_it_is_read_is_read_again(small_class, m
         session.collect(folder, A)
 
 
-@pytest.mark.parametrize("what", ["fifo", "link", "nonsense", "overflow", "folder"])
+@pytest.mark.parametrize(
+    "what", ["fifo", "link", "nonsense", "overflow", "folder", "12", "monday", "10:00 UTC+3", "Jan 10"]
+)
 def test_a_time_that_is_no_time_is_none(small_class, what):
+    """Nor is one that names no day, or a day of this month: the grade would depend on the day of grading."""
     path = small_class / "submitted" / "bob" / A / "timestamp.txt"
     if what == "fifo":
         os.mkfifo(path)
@@ -274,8 +277,28 @@ def test_a_time_that_is_no_time_is_none(small_class, what):
     elif what == "folder":
         path.mkdir()
     else:
-        path.write_text({"nonsense": "yesterday \x00 at noon", "overflow": "9" * 500}[what])
+        path.write_text({"nonsense": "yesterday \x00 at noon", "overflow": "9" * 500}.get(what, what))
     assert session.collect(path.parent, A).at is None
+
+
+@pytest.mark.parametrize(
+    "text, hour",
+    [("2026-07-10 10:00:00.5 UTC", 10), ("2026-07-10 10:00:00 Europe/Berlin", 8), ("2026-07-10T10:00:00Z", 10),
+     ("2026-07-10", 0), ("2026-07-10 10:00:00 XYZ", 10)],
+)  # fmt: skip
+def test_a_time_with_a_date_is_one_in_whatever_zone(small_class, text, hour):
+    folder = small_class / "submitted" / "bob" / A
+    (folder / "timestamp.txt").write_text(text)
+    at = session.collect(folder, A).at
+    assert (at.year, at.month, at.day, at.hour) == (2026, 7, 10, hour)
+
+
+def test_a_submission_without_a_time_does_not_keep_that_of_the_one_before(small_class, grade_here, in_gradebook):
+    grade_here(small_class, ["ada"])
+    assert in_gradebook(small_class)["submissions"][0][1] == "2026-01-10 10:00:00"
+    (small_class / "submitted" / "ada" / A / "timestamp.txt").unlink()
+    grade_here(small_class, ["ada"])
+    assert in_gradebook(small_class)["submissions"][0][1] == "None"
 
 
 def test_two_runs_at_a_time_are_one_and_the_other_is_told_who_it_is(small_class, boxed):
