@@ -14,7 +14,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o600) -> None:
     When this returns, the new one also outlives a power cut. OSError (a full disk, say) leaves the old one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=".part")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

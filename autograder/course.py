@@ -121,10 +121,9 @@ class Course:
         """Everybody with a folder for the assignment among the submissions, whatever is in it."""
         pattern = self.path("submitted", "*", assignment)
         depth = pattern.parts.index("*")
-        found = sorted(
-            path.parts[depth] for path in Path(*pattern.parts[:depth]).glob(str(Path(*pattern.parts[depth:])))
-        )
-        return [student for student in found if not student.startswith(".")]
+        everybody, rest = Path(*pattern.parts[:depth]), Path(*pattern.parts[depth + 1 :])
+        names = os.listdir(everybody) if everybody.is_dir() else []
+        return sorted(name for name in names if not name.startswith(".") and _is_there(everybody / name / rest))
 
     def reference(self, assignment: str) -> Reference:
         """Expected evidence on this course's secret seeds; that of an exercise's mistakes when an answer to it fails."""
@@ -191,6 +190,17 @@ class Course:
             if is_of_checkout(reference.room):
                 release.shelve(reference)
         return len(proofs)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something of this name, be it a link that leads nowhere or what nobody may look at."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _generate(course: Course, assignment: str) -> None:

@@ -31,6 +31,7 @@ from autograder.reference import Reference
 READINGS = 5  # of a submission that changes meanwhile
 PAUSE_SECONDS = 0.2
 MAX_TIMESTAMP = 200  # bytes
+MAX_ID = 128  # characters of a student's id in nbgrader's database
 
 
 @dataclass
@@ -112,6 +113,17 @@ def _time(text: str) -> datetime | None:
         return None
 
 
+def _no_id(folder: str) -> str | None:
+    """Why the name of a student's folder cannot be a student's id; None where it can."""
+    if len(folder) > MAX_ID:
+        return f"nbgrader takes ids of at most {MAX_ID} characters, and this has {len(folder)}. Rename the folder."
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        return "the name of the folder is not UTF-8, which no gradebook takes. Rename it."
+    return None
+
+
 @dataclass
 class Session:
     """A run over `students` of one assignment. `tell(student, status)` is called as each is done."""
@@ -155,6 +167,9 @@ class Session:
         """The submissions that take a box, read when their turn comes."""
         scores = {} if self.force else self.book.scores()
         for student in students:
+            if why := _no_id(student):
+                self._fail(student, why)
+                continue
             try:
                 submitted = collect(self.course.path("submitted", student, self.assignment), self.assignment)
             except WorkerError as error:

@@ -301,6 +301,30 @@ def test_a_submission_without_a_time_does_not_keep_that_of_the_one_before(small_
     assert in_gradebook(small_class)["submissions"][0][1] == "None"
 
 
+def test_a_folder_that_leads_nowhere_is_a_submission_and_what_is_no_folder_of_the_assignment_is_none(small_class):
+    submitted = small_class / "submitted"
+    for student, target in (("gone", "nowhere"), ("loop", A)):
+        (submitted / student).mkdir()
+        (submitted / student / A).symlink_to(target)
+    (submitted / "round").symlink_to("round")
+    (submitted / "README").write_text("not a student")
+    (submitted / "other" / "another assignment").mkdir(parents=True)
+    students = Course(small_class).students(A)
+    assert students == ["ada", "bob", "cy", "dan", "eve", "flo", "gone", "gus", "loop", "round"]
+    for student in ("gone", "loop", "round"):
+        assert "cannot be read" in session.collect(submitted / student / A, A).cells
+
+
+def test_a_folder_whose_name_is_no_id_is_refused_in_words_and_the_others_are_graded(small_class, grade_here, handed_in):
+    longest = "\N{GRINNING FACE}" * 60  # 240 bytes: as long as a file's name may be
+    for student in (longest, "x" * 129, "half\udce9"):
+        handed_in(small_class, student, {})
+    outcome = grade_here(small_class, ["bob", longest, "x" * 129, "half\udce9"])
+    assert sorted(outcome.records) == ["bob", longest]
+    assert "at most 128 characters, and this has 129. Rename" in outcome.failed["x" * 129]
+    assert "not UTF-8" in outcome.failed["half\udce9"]
+
+
 def test_two_runs_at_a_time_are_one_and_the_other_is_told_who_it_is(small_class, boxed):
     course = Course(small_class)
     with course.alone("autograder grade tiny"):
