@@ -47,7 +47,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 @contextmanager
 def plainly():
-    """Errors that we raise on purpose are a message and exit status 1, not a traceback."""
+    """Errors that we raise on purpose, and those of a disk, are a message and exit status 1, not a traceback."""
     from autograder.errors import AutograderError
 
     if "jsonschema" not in sys.modules:
@@ -57,7 +57,17 @@ def plainly():
     try:
         yield
     except AutograderError as error:
-        typer.secho(f"autograder: {error}", err=True)
+        typer.secho("\n".join(map(_plain, f"autograder: {error}".split("\n"))), err=True)
+        raise typer.Exit(1) from error
+    except BrokenPipeError:  # nobody reads what is printed, which typer knows how to end
+        raise
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        typer.secho(
+            f"autograder: {error.strerror or error}{where}. What was finished before is kept. See that the disk has room and "
+            "that you may write there, then run the same command again.",
+            err=True,
+        )
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.secho("autograder: stopped. What was finished is kept; run the same command again.", err=True)
@@ -132,9 +142,11 @@ def try_answers(
         reference = compute(room, secrets.token_bytes(32), only=_exercises(room, answers), lazily=True)
         grades = _grade_files(reference, answers, jobs, not unsandboxed)
         records = [grade.to_json({"answers": str(path)}) for path, grade in zip(answers, grades, strict=True)]
+        unwritten = _write_json(json_file, records)
         for record in records:
             _show(record, record["answers"])
-        _write_json(json_file, records)
+        if unwritten:
+            _refuse(unwritten)
 
 
 def _exercises(room, answers: list[Path]) -> set[str]:
@@ -244,7 +256,7 @@ def grade(
                 sandbox.require()
 
             def tell(one: str, status: str) -> None:
-                bar.set_postfix_str(f"{one}: {status}", refresh=False)
+                bar.set_postfix_str(f"{_plain(one)}: {status}", refresh=False)
                 bar.update()
 
             session = Session(opened, opened.reference(assignment), book, not unsandboxed, force, tell)
@@ -327,16 +339,16 @@ def _pool(room, jobs: int | None, cluster: str | None, boxed: bool):
 
 
 def _say_stopped(outcome, students: list[str]) -> None:
-    finished = len(set(outcome.records) - set(outcome.failed))
     typer.secho(
-        f"autograder: stopped. {finished} of {len(students)} submissions are finished and saved; run the same command again, "
-        "and it goes on with the others.",
+        f"autograder: stopped. {len(outcome.records)} of {len(students)} submissions are finished and saved; run the same "
+        "command again, and it goes on with the others.",
         err=True,
     )
 
 
 def _say_outcome(outcome, students: list[str], json_file: Path | None) -> None:
     records = [outcome.records[one] for one in students if one in outcome.records]
+    unwritten = _write_json(json_file, records)
     for record in records:
         _show(record, record["student"])
     if outcome.kept:
@@ -351,13 +363,15 @@ def _say_outcome(outcome, students: list[str], json_file: Path | None) -> None:
             f"{len(outcome.otherwise)} of these were graded by other rules than today's, and keep their grades. What has "
             f"changed since: {said}. To grade them by today's rules: --force, with --student ID for one of them."
         )
-    _write_json(json_file, records)
     if outcome.failed:
-        said = "".join(f"\n  {one}: {why}" for one, why in sorted(outcome.failed.items()))
+        said = "".join(f"\n  {_plain(one)}: {_plain(why)}" for one, why in sorted(outcome.failed.items()))
         _refuse(
             f"{len(outcome.failed)} of {len(students)} submissions could not be graded or saved; the others are in the "
             f"gradebook.{said}\nMend what is named here and run the same command again: it does these and no others."
+            + (f"\n{unwritten}" if unwritten else "")
         )
+    if unwritten:
+        _refuse(unwritten)
 
 
 @app.command()
@@ -659,21 +673,37 @@ def _refuse(words: str) -> None:
 def _show(record: dict, name: str) -> None:
     """One line a submission, and one a wrong exercise that was attempted."""
     status = "" if record["status"] == "graded" else f"  {record['status']}"
-    note = f"  ({record['message']})" if record["message"] else ""
-    typer.echo(f"{name}  {record['score']:g} of {record['max_score']:g}{status}{note}")
+    note = f"  ({_plain(record['message'])})" if record["message"] else ""
+    typer.echo(f"{_plain(name)}  {record['score']:g} of {record['max_score']:g}{status}{note}")
     for exercise, result in record["exercises"].items():
         if not result["passed"] and result["diagnosis"] != "not_attempted":
-            first = result["message"].split("\n")[0]
+            first = _plain(result["message"].split("\n")[0])
             typer.echo(
                 f"    {exercise}  {result['score']:g} of {result['max_score']:g}  {result['diagnosis']}: {first}"
             )
 
 
-def _write_json(path: Path | None, records: list[dict]) -> None:
-    if path:
-        from autograder.atomic import write_atomically
+def _write_json(path: Path | None, records: list[dict]) -> str:
+    """Write what --json asks for; in words, why it is not there ("" where it is)."""
+    if path is None:
+        return ""
+    from autograder.atomic import write_atomically
 
-        write_atomically(path, json.dumps(records, indent=1).encode() + b"\n", 0o644)
+    data = json.dumps(records, indent=1).encode() + b"\n"
+    try:
+        path = Path(os.path.realpath(path))
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)  # /dev/stdout, say, in whose place no file is to be put
+        else:
+            write_atomically(path, data, 0o644)
+    except OSError as error:
+        return f"The results are not in {path}, which cannot be written ({error.strerror}). Give --json another file."
+    return ""
+
+
+def _plain(text: str) -> str:
+    """Text for a terminal: what would move its cursor or turn its text around, or is half a character, stands as in Python."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _bar(total: int, what: str):

@@ -139,10 +139,15 @@ class Course:
         return self.root / ".autograder" / "results" / assignment / f"{student}.json"
 
     def results(self, assignment: str) -> list[dict]:
-        """The records of all graded submissions of an assignment, by student."""
+        """The records of all graded submissions of an assignment, by student. CourseError where one is damaged."""
         records = []
         for path in sorted((self.root / ".autograder" / "results" / assignment).glob("*.json")):
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = journal.read(path)
+            if record is None:
+                raise CourseError(
+                    f"What is kept of a grade cannot be read: {path} is damaged. Grade {path.stem} again (`autograder grade "
+                    f"{assignment}` finds out by itself), or delete the file if nothing was submitted."
+                )
             record.pop("journal", None)
             records.append(record)
         return records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -74,6 +75,15 @@ PAGE = """\
 """
 
 
+# What may stand in no page: control characters but for white space, and what Unicode says is no character.
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
+
+
+def encoded(html: str) -> bytes:
+    """A page as bytes. What no page or no file can hold, as half a character of a student's, is replaced."""
+    return NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", html).encode("utf-8", "replace")
+
+
 def page(record: dict, answers: dict[str, str], comments: dict[str, list[str]], total: float, late: float = 0.0) -> str:
     """The page of one result record. Whatever a student wrote is escaped; nothing in it can run or load."""
     from jinja2 import Environment
@@ -83,19 +93,32 @@ def page(record: dict, answers: dict[str, str], comments: dict[str, list[str]], 
 
 
 def write(course: Course, assignment: str) -> list[Path]:
-    """Write feedback/STUDENT/ASSIGNMENT/ASSIGNMENT.html for every graded submission."""
+    """Write feedback/STUDENT/ASSIGNMENT/ASSIGNMENT.html for every graded submission.
+
+    CourseError, when all others are written, where one cannot be.
+    """
     records = course.results(assignment)
     if not records:
         raise CourseError(f"Nothing of {assignment} is graded yet; run `autograder grade {assignment}` first.")
-    written = []
+    written, failed = [], {}
     with gradebook(course.directory.db_url, course.directory.course_id) as book:
         for record in records:
             student = record["student"]
             comments, total, late = from_gradebook(book, student, assignment, record)
             path = course.path("feedback", student, assignment) / f"{assignment}.html"
-            answers = _answers(course.path("autograded", student, assignment) / f"{assignment}.ipynb")
-            write_atomically(path, page(record, answers, comments, total, late).encode(), 0o644)
-            written.append(path)
+            try:
+                answers = _answers(course.path("autograded", student, assignment) / f"{assignment}.ipynb")
+                write_atomically(path, encoded(page(record, answers, comments, total, late)), 0o644)
+            except (OSError, CourseError) as error:  # the others are not to suffer
+                failed[student] = str(error)
+            else:
+                written.append(path)
+    if failed:
+        said = "".join(f"\n  {student}: {why}" for student, why in sorted(failed.items()))
+        raise CourseError(
+            f"{len(failed)} of {len(records)} pages could not be written; the others are there.{said}\nMend what is named here "
+            "and run the same command again."
+        )
     return written
 
 
@@ -103,8 +126,11 @@ def _answers(graded: Path) -> dict[str, str]:
     """The answers in a graded notebook, which session.py or nbgrader has written; none where it is not there."""
     if not graded.is_file():
         return {}
-    notebook = nbformat.reads(graded.read_text(encoding="utf-8"), as_version=nbformat.NO_CONVERT)
-    return {name: cell.source for name, cell in answer_cells(notebook).items()}
+    try:
+        notebook = nbformat.reads(graded.read_text(encoding="utf-8"), as_version=nbformat.NO_CONVERT)
+        return {name: cell.source for name, cell in answer_cells(notebook).items()}
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise CourseError(f"{graded} is damaged; `autograder grade` makes it anew") from error
 
 
 def from_gradebook(book, student: str, assignment: str, record: dict) -> tuple[dict[str, list[str]], float, float]:

@@ -17,6 +17,7 @@ from autograder.errors import CourseError
 
 LOCKED_SECONDS = 120.0  # how long to wait for a gradebook that somebody else holds
 PAUSE_SECONDS = 0.5
+SQLITE_WAITS_SECONDS = 5.0  # before it says that a gradebook is locked
 
 
 class Book:
@@ -181,36 +182,32 @@ class Book:
 
     def _patiently(self, work: Callable):
         """Do `work`; where another process holds the gradebook, wait for it. CourseError after LOCKED_SECONDS."""
-        from sqlalchemy.exc import IntegrityError, OperationalError
+        from sqlalchemy.exc import DatabaseError, IntegrityError
 
         give_up, told, raced = time.monotonic() + LOCKED_SECONDS, False, 0
         while True:
             try:
                 return work()
-            except OperationalError as error:
-                self._rollback()
-                if not _is_locked(error):
-                    raise CourseError(
-                        f"The gradebook does not answer ({_first_line(error)}). What was saved before is kept; put the "
-                        "gradebook in order and run the same command again: it goes on with the others."
-                    ) from error
-                if time.monotonic() > give_up:
-                    raise CourseError(
-                        f"The gradebook has been locked by another process for {LOCKED_SECONDS:.0f} s: formgrader, another "
-                        "nbgrader command or a program that has gradebook.db open. End it and run the same command again."
-                    ) from error
-                if not told:
-                    self.say(
-                        f"The gradebook is locked by another process; waiting up to {LOCKED_SECONDS:.0f} s for it."
-                    )
-                    told = True
-                time.sleep(PAUSE_SECONDS)
             except IntegrityError:
                 # Another grader entered the same student first; what is there now is found the next time.
                 self._rollback()
                 raced += 1
                 if raced > 3:
                     raise
+            except DatabaseError as error:
+                self._rollback()
+                if not _is_locked(error):
+                    if not _is_of_the_gradebook(error):
+                        raise
+                    raise _out_of_order(error) from error
+                if time.monotonic() > give_up:
+                    raise _locked(LOCKED_SECONDS) from error
+                if not told:
+                    self.say(
+                        f"The gradebook is locked by another process; waiting up to {LOCKED_SECONDS:.0f} s for it."
+                    )
+                    told = True
+                time.sleep(PAUSE_SECONDS)
             except BaseException:
                 self._rollback()
                 raise
@@ -227,14 +224,35 @@ def _is_locked(error: Exception) -> bool:
     return "locked" in str(error.orig) or "busy" in str(error.orig)
 
 
+def _is_of_the_gradebook(error: Exception) -> bool:
+    """Whether nobody's grade can be saved: other errors of a database are about the student that is written."""
+    from sqlalchemy.exc import DatabaseError, OperationalError
+
+    return isinstance(error, OperationalError) or type(error) is DatabaseError  # the latter: it is no database at all
+
+
+def _out_of_order(error: Exception) -> CourseError:
+    return CourseError(
+        f"The gradebook does not answer ({_first_line(error)}). What was saved before is kept; put the gradebook in order (a "
+        "backup has one, see `autograder restore`) and run the same command again: it goes on with the others."
+    )
+
+
+def _locked(seconds: float) -> CourseError:
+    return CourseError(
+        f"The gradebook has been locked by another process for {seconds:.0f} s: formgrader, another nbgrader command or a "
+        "program that has gradebook.db open. End it and run the same command again."
+    )
+
+
 def _first_line(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
 
 
 def open_gradebook(db_url: str, course_id: str):
-    """nbgrader's Gradebook at `db_url`. CourseError where its driver is missing or nothing answers there."""
+    """nbgrader's Gradebook at `db_url`. CourseError where its driver is missing or no gradebook answers there."""
     from nbgrader.api import Gradebook
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+    from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
     try:
         return Gradebook(db_url, course_id)
@@ -244,16 +262,17 @@ def open_gradebook(db_url: str, course_id: str):
             "pip install 'amp-course[postgres]' (in a checkout: pip install -e '.[postgres]'), and a URL that begins "
             "with postgresql+psycopg://"
         ) from error
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise CourseError(
             f"{_hidden(db_url)} is not the URL of a gradebook ({_first_line(error)}). Such URLs look like "
             "sqlite:////srv/course/gradebook.db or postgresql+psycopg://user:password@host/database"
         ) from error
-    except OperationalError as error:
+    except DatabaseError as error:
         if _is_locked(error):
             raise
         raise CourseError(
-            f"The gradebook {_hidden(db_url)} cannot be opened ({_first_line(error)}). Nothing was changed."
+            f"The gradebook {_hidden(db_url)} cannot be opened ({_first_line(error)}). Nothing was changed. See that this is "
+            "the gradebook, and that you may read and write it; where it is damaged, a backup has one (`autograder restore`)."
         ) from error
 
 
@@ -266,9 +285,19 @@ def _hidden(db_url: str) -> str:
 
 @contextmanager
 def gradebook(db_url: str, course_id: str) -> Iterator:
-    """nbgrader's Gradebook, closed again."""
-    book = open_gradebook(db_url, course_id)
+    """nbgrader's Gradebook, closed again. CourseError where it does not answer, or another process holds it all the time that
+    SQLite waits by itself."""
+    from sqlalchemy.exc import DatabaseError
+
     try:
-        yield book
-    finally:
-        book.close()
+        book = open_gradebook(db_url, course_id)
+        try:
+            yield book
+        finally:
+            book.close()
+    except DatabaseError as error:
+        if _is_locked(error):
+            raise _locked(SQLITE_WAITS_SECONDS) from error
+        if _is_of_the_gradebook(error):
+            raise _out_of_order(error) from error
+        raise

@@ -95,7 +95,8 @@ def read(path: Path) -> dict | None:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and "exercises" in record else None
+    whole = isinstance(record, dict) and isinstance(record.get("exercises"), dict)
+    return record if whole and isinstance(record.get("journal", {}), dict) else None
 
 
 def is_finished(record: dict | None, submitted: str, notebook: Path) -> bool:
@@ -132,7 +133,7 @@ def lock(path: Path, doing: str) -> Iterator[None]:
     """
     import fcntl  # there is none on Windows, where learners' checks import this package and nobody grades
 
-    with open(path, "a+", encoding="utf-8") as file:
+    with _to_write(path) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -141,14 +142,26 @@ def lock(path: Path, doing: str) -> Iterator[None]:
                 f"Somebody is at work in this course: {file.read().strip() or 'another process'}. Nothing was done. Wait for "
                 "it to end, or stop it; what it has finished by then is kept."
             ) from error
-        file.truncate(0)
         now = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
-        file.write(f"`{doing}`, process {os.getpid()} on {socket.gethostname()}, since {now}\n")
-        file.flush()
+        who = f"`{doing}`, process {os.getpid()} on {socket.gethostname()}, since {now}\n"
+        with suppress(OSError):  # on a full disk nobody is told who it is
+            file.truncate(0)
+            os.write(file.fileno(), who.encode())
         try:
             yield
         finally:
-            file.truncate(0)
+            with suppress(OSError):
+                file.truncate(0)
+
+
+def _to_write(path: Path):
+    try:
+        return open(path, "a+", encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CourseError(
+            f"Nobody can work in this course: {path} cannot be written ({error.strerror}). Nothing was done. See that the "
+            "course belongs to you, and that its disk is neither full nor read-only."
+        ) from error
 
 
 @contextmanager

@@ -21,6 +21,8 @@ from urllib.parse import quote
 from autograder.atomic import write_atomically
 from autograder.course import Course
 from autograder.errors import CourseError
+from autograder.feedback import encoded
+from autograder.gradebook import gradebook
 from autograder.journal import STATUSES
 
 # A submission of another status was not run to its end, and its diagnoses say nothing about its answers.
@@ -464,10 +466,10 @@ def from_gradebook(course: Course, assignment: str) -> dict[str, Booked]:
     from nbgrader import api
 
     submission = api.SubmittedAssignment
-    with api.Gradebook(course.directory.db_url, course.directory.course_id) as gradebook:
+    with gradebook(course.directory.db_url, course.directory.course_id) as book:
         # One question for the class: asked student by student, a large class takes a minute.
         grades = (
-            gradebook.db.query(submission.student_id, api.BaseCell.name, api.Grade.score)
+            book.db.query(submission.student_id, api.BaseCell.name, api.Grade.score)
             .select_from(api.Grade)
             .join(api.BaseCell, api.Grade.cell_id == api.BaseCell.id)
             .join(api.SubmittedNotebook, api.Grade.notebook_id == api.SubmittedNotebook.id)
@@ -477,7 +479,7 @@ def from_gradebook(course: Course, assignment: str) -> dict[str, Booked]:
             .all()
         )
         totals = (
-            gradebook.db.query(submission.student_id, submission.max_score, submission.late_submission_penalty)
+            book.db.query(submission.student_id, submission.max_score, submission.late_submission_penalty)
             .join(api.Assignment, submission.assignment_id == api.Assignment.id)
             .filter(api.Assignment.name == assignment)
             .all()
@@ -513,8 +515,10 @@ def write(course: Course, assignment: str) -> tuple[Summary, list[Path]]:
         if feedback.is_file():
             links[row.student] = quote(os.fsencode(Path(os.path.relpath(feedback, folder)).as_posix()))
     written = []
-    for name, text in ((f"{assignment}.html", page(report, links)), (f"{assignment}.csv", table(report))):
-        # An error's message may hold half a character, which no file can.
-        write_atomically(folder / name, text.encode("utf-8", "replace"))
+    for name, data in (
+        (f"{assignment}.html", encoded(page(report, links))),
+        (f"{assignment}.csv", table(report).encode("utf-8", "replace")),  # a message may hold half a character
+    ):
+        write_atomically(folder / name, data)
         written.append(folder / name)
     return report, written

@@ -200,7 +200,6 @@ class Session:
 
     def _save(self, student: str, grade: Grade, submitted: Submitted, made_with: str) -> None:
         record = grade.to_json({"student": student})
-        self.outcome.records[student] = record
         try:
             with self.course.moment(writing=True):
                 self._write(student, grade, record, submitted, made_with)
@@ -209,6 +208,7 @@ class Session:
         except Exception as error:  # a full disk, a student id that no database takes: the others are not to suffer
             self._fail(student, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         else:
+            self.outcome.records[student] = record
             self.tell(student, grade.status)
 
     def _write(self, student: str, grade: Grade, record: dict, submitted: Submitted, made_with: str) -> None:

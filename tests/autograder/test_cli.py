@@ -117,6 +117,56 @@ def test_wrong_use_is_answered_in_words(arguments, status, said, tmp_path, monke
     assert "Traceback" not in done.output and list(tmp_path.iterdir()) == []
 
 
+@pytest.fixture
+def graded(tiny_course, handed_in, grade_here, tmp_path):
+    """A course in which a right answer is graded."""
+    import shutil
+
+    root = tmp_path / "course"
+    shutil.copytree(tiny_course, root)
+    handed_in(root, "x\x1b[2J\ny", {"double": "def double(x):\n    return 2 * x"})
+    grade_here(root)
+    return root
+
+
+@pytest.mark.parametrize("place", ["", ".", "nbgrader_config.py/x.json"])
+def test_results_that_cannot_be_written_are_said_behind_the_grades(graded, monkeypatch, place):
+    monkeypatch.chdir(graded)
+    done = invoke("grade", "tiny", "--json", place)
+    assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
+    assert "3 of 4" in done.output and "Give --json another file" in done.output
+
+
+def test_results_go_into_a_pipe_and_through_a_link_and_replace_neither(graded, tmp_path):
+    import os
+    import threading
+
+    pipe, link, read = tmp_path / "pipe", tmp_path / "link.json", []
+    os.mkfifo(pipe)
+    link.symlink_to("target.json")
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    assert invoke("grade", "tiny", "--course", graded, "--json", pipe).exit_code == 0
+    reader.join()
+    assert invoke("grade", "tiny", "--course", graded, "--json", link).exit_code == 0
+    assert pipe.is_fifo() and link.is_symlink()
+    assert json.loads(read[0]) == json.loads((tmp_path / "target.json").read_text()) and '"score": 3.0' in read[0]
+
+
+def test_what_a_name_would_do_to_a_terminal_is_shown_instead(graded):
+    done = invoke("grade", "tiny", "--course", graded)
+    assert done.output.startswith(r"x\x1b[2J\ny  3 of 4") and "\x1b" not in done.output
+
+
+def test_a_disk_that_cannot_be_written_is_a_message(graded):
+    (graded / "report").write_text("in the way")
+    (graded / "feedback").write_text("in the way")
+    for command in ("report", "feedback"):
+        done = invoke(command, "tiny", "--course", graded)
+        assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
+        assert "run the same command again" in done.output and str(graded / command) in done.output
+
+
 def test_help_is_quick_since_nothing_heavy_is_imported_for_it():
     code = "import sys, autograder.cli; sys.exit(any(m in sys.modules for m in ('torch', 'nbgrader', 'IPython', 'nbformat')))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -4,7 +4,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from autograder.feedback import page
+from autograder.course import Course
+from autograder.errors import CourseError
+from autograder.feedback import encoded, page, write
 
 EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(2)>"
 RECORD = {
@@ -48,6 +50,26 @@ def test_nothing_that_a_student_wrote_is_markup(read):
     assert (
         read.text.count("alert(1)") == 6
     )  # in the title, the name, the message, the exercise, the comment, the answer
+
+
+def test_what_no_page_may_hold_is_replaced():
+    answer = "\x00 \x07 \x1b[31m \x85 \ufffe \ud800 \t\n\x0c \u00e9 \U0001f600"
+    html = encoded(page(RECORD, {"clipped_step": answer}, {}, total=1.5)).decode()
+    assert "\ufffd \ufffd \ufffd[31m \ufffd \ufffd ? \t\n\x0c \u00e9 \U0001f600" in html
+
+
+def test_a_page_that_cannot_be_written_keeps_nobody_elses_back(small_class, grade_here):
+    grade_here(small_class, ["ada", "bob", "flo"])
+    (small_class / "feedback" / "ada").parent.mkdir()
+    (small_class / "feedback" / "ada").write_text("in the way")
+    graded = small_class / "autograded" / "bob" / "tiny" / "tiny.ipynb"
+    for rubbish in ('{"half', "{}", "[]", '{"cells": [5], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}'):
+        graded.write_text(rubbish)
+        with pytest.raises(CourseError) as raised:
+            write(Course(small_class), "tiny")
+        assert str(raised.value).startswith("2 of 3 pages could not be written; the others are there.\n  ada: ")
+        assert f"\n  bob: {graded} is damaged" in str(raised.value)
+    assert [path.parts[-3] for path in (small_class / "feedback").glob("*/*/*.html")] == ["flo"]
 
 
 def test_the_page_loads_nothing_and_forbids_it(read):

@@ -167,6 +167,7 @@ def test_a_full_disk_costs_only_those_that_it_hits_and_they_are_graded_next_time
         patch.setattr(session, "write_atomically", full)
         outcome = grade_here(small_class)
     assert outcome.failed == {"bob": "OSError: [Errno 28] No space left on device"}
+    assert "bob" not in outcome.records, "what is not saved is not told as a grade"
     assert not (small_class / ".autograder" / "results" / A / "bob.json").exists()
     assert "bob" not in dict(in_gradebook(small_class)["late"])
     outcome = grade_here(small_class)
@@ -323,6 +324,63 @@ def test_a_folder_whose_name_is_no_id_is_refused_in_words_and_the_others_are_gra
     assert sorted(outcome.records) == ["bob", longest]
     assert "at most 128 characters, and this has 129. Rename" in outcome.failed["x" * 129]
     assert "not UTF-8" in outcome.failed["half\udce9"]
+    done = CliRunner().invoke(app, ["grade", A, "--course", str(small_class), "--student", "half\udce9"])
+    assert done.exit_code == 1 and "  half\\udce9: the name of the folder is not UTF-8" in done.output
+
+
+@pytest.mark.parametrize("command", ["grade", "feedback", "report"])
+def test_a_gradebook_that_is_none_is_an_error_in_words(small_class, grade_here, boxed, command):
+    grade_here(small_class, ["flo"])
+    book = small_class / "gradebook.db"
+    other = CliRunner().invoke(app, [command, A, "--course", str(small_class), "--db", "postgresql+psycopg://u@h:x/d"])
+    assert other.exit_code == 1 and "is not the URL of a gradebook" in other.output
+    whole = book.read_bytes()
+    for data in (b"rubbish " * 9999, whole[: len(whole) // 3]):
+        book.write_bytes(data)
+        done = CliRunner().invoke(app, [command, A, "--course", str(small_class)])
+        assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
+        assert "gradebook" in done.output and ("not a database" in done.output or "malformed" in done.output)
+
+
+@pytest.mark.parametrize("command", ["feedback", "report"])
+def test_pages_of_a_gradebook_that_somebody_holds_are_an_error_in_words(small_class, grade_here, command):
+    grade_here(small_class, ["flo"])
+    holder = sqlite3.connect(small_class / "gradebook.db")
+    holder.execute("BEGIN EXCLUSIVE")
+    impatient = f"sqlite:///{small_class / 'gradebook.db'}?timeout=0.01"
+    done = CliRunner().invoke(app, [command, A, "--course", str(small_class), "--db", impatient])
+    holder.close()
+    assert done.exit_code == 1 and "locked by another process" in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "rubbish", ["", '{"half', "[]", "{}", '{"exercises": [1]}', '{"exercises": {}, "journal": [1]}']
+)
+def test_a_damaged_record_is_named_and_made_anew(small_class, grade_here, rubbish):
+    grade_here(small_class, ["flo"])
+    path = small_class / ".autograder" / "results" / A / "flo.json"
+    whole = path.read_bytes()
+    path.write_text(rubbish)
+    with pytest.raises(CourseError, match=r"flo\.json is damaged\. Grade flo again"):
+        Course(small_class).results(A)
+    assert not grade_here(small_class, ["flo"]).kept and path.read_bytes() == whole
+
+
+def test_a_course_that_may_not_be_written_is_an_error_in_words(small_class):
+    lock = small_class / ".autograder" / "lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    with pytest.raises(CourseError, match="Nobody can work in this course"), Course(small_class).alone("a test"):
+        pass
+
+
+def test_a_disk_too_full_for_a_note_on_who_works_locks_nobody_out(small_class, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with Course(small_class).alone("a test"):
+        pass
 
 
 def test_two_runs_at_a_time_are_one_and_the_other_is_told_who_it_is(small_class, boxed):
