@@ -36,6 +36,15 @@ def clear(optimizer):
     optimizer.zero_grad(set_to_none=True)
 
 
+def note(words):
+    """Write into the record of calls, which tells apart in words what leaves the same numbers."""
+    trace.recorded(words, lambda: None)()
+
+
+def mode_of(module):
+    return "training mode" if module.training else "evaluation mode"
+
+
 def on_grid(p, *shape):
     """Numbers between -1 and 1 that FP16 holds exactly."""
     return torch.randint(-64, 65, shape, generator=p.torch) / 64
@@ -46,7 +55,7 @@ def on_grid(p, *shape):
 train = Exercise(
     "train",
     parts={"accumulate": 2, "tail": 1, "clip": 1, "skip": 1, "losses": 1},
-    keys={"returned": "losses", "loss": "losses"},
+    keys={"returned": "losses", "loss": "losses", "mode": "losses"},
     labels={
         "returned": "the returned losses",
         "loss": "the loss was computed",
@@ -54,6 +63,8 @@ train = Exercise(
         "scale": "the scale at the end",
         "lr": "the learning rate at the end",
         "outputs": "the model's outputs, as loss_fn got them",
+        "mode": "the model computed in",
+        "steps": "the steps that are no longer than max_norm allows",
     },
     ulps=32,
 )
@@ -71,24 +82,29 @@ class Two(nn.Module):
         with torch.no_grad():
             for weight in self.parameters():
                 weight.copy_(on_grid(p, *weight.shape))
+        self.modes = []
 
     def forward(self, x):
+        self.modes.append(mode_of(self))
         return torch.cat([self.left(x), self.right(x)], -1)
 
 
 class Distance:
     """The mean of weight * |output - aim|, for a target (N, WIDTH, 2) of aims and weights. In FP64, where the order of
-    additions does not show. Keeps the outputs that it is called with, and whether a loss of PyTorch's would compute in FP32
-    there: autocast sees to it in its region, and FP32 outputs do anywhere."""
+    additions does not show. Keeps the outputs that it is called with, whether a loss of PyTorch's would compute in FP32
+    there (autocast sees to it in its region, and FP32 outputs do anywhere), and what comes backward to it."""
 
     def __init__(self):
-        self.outputs, self.precise = [], True
+        self.outputs, self.precise, self.gradients = [], True, []
 
     def __call__(self, output, target):
         self.outputs.append(output.detach().float())
         self.precise &= torch.is_autocast_enabled("cpu") or output.dtype != torch.float16
         aim, weight = target.unbind(-1)
-        return ((output.double() - aim).abs() * weight).mean().float()
+        loss = ((output.double() - aim).abs() * weight).mean().float()
+        if loss.requires_grad:
+            loss.register_hook(lambda gradient: self.gradients.append(float(gradient)))
+        return loss
 
 
 def far_batch(p, weight=2.0**-3):
@@ -121,6 +137,10 @@ def words_of(overflows):
     return f"; the gradients of micro-batch {where} overflow FP16" if overflows else ""
 
 
+def gradients_of(model):
+    return [torch.zeros_like(w) if w.grad is None else w.grad for w in model.parameters()]
+
+
 END = ("parameters", "scale", "lr")
 
 
@@ -132,6 +152,8 @@ def training(
     scale = scale or 2.0 ** p.random.randint(5, 8)
     model, loss_fn = Two(p), Distance()
     optimizer = trace.watch(torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum))
+    lengths = []
+    optimizer.register_step_pre_hook(lambda *_: lengths.append(float(flat(gradients_of(model)).norm())))
     scheduler = trace.watch_scheduler(lr_scheduler.ExponentialLR(optimizer, gamma=0.5))
     scaler = trace.GradScaler(init_scale=scale, growth_interval=interval)
     batches = near_batches(model, p, count, lr) if batches is near_batches else [batches(p) for _ in range(count)]
@@ -144,6 +166,8 @@ def training(
     )
     arguments = {} if defaults else {"accumulate": accumulate, "max_norm": max_norm}
     returned = answer(model, batches, optimizer, scheduler, scaler, loss_fn, "cpu", **arguments)
+    # a scale is at least 32 here, and a window has at most 8 micro-batches
+    note("backward with the scale" if max(loss_fn.gradients, default=0) > 2 else "backward without the scale")
     seen = {
         "parameters": flat(model.parameters()),
         "scale": scaler.get_scale(),
@@ -151,6 +175,8 @@ def training(
         "returned": returned,
         "outputs": loss_fn.outputs,
         "loss": "in the autocast region" if loss_fn.precise else "on FP16 outputs outside of the autocast region",
+        "mode": ", ".join(sorted(set(model.modes))),
+        "steps": "all" if all(length <= (max_norm or 0) * 1.01 for length in lengths) else "not all",
     }
     for key in see:
         p.see(key, seen[key])
@@ -191,7 +217,7 @@ def precision_of_the_forward_pass(answer, p):
         x = 1 + (p.random.choice([3, -3, -2]) + p.random.uniform(0.2, 0.4)) / 1024
         return torch.full((len(target), 1), x), target
 
-    training(answer, p, 2, 1, batches=batch, see=("outputs", "loss"))
+    training(answer, p, 2, 1, batches=batch, see=("outputs", "loss", "mode"))
 
 
 @train.probe()
@@ -243,6 +269,14 @@ def above_max_norm(answer, p):
 def above_max_norm_each(answer, p):
     """true gradients above max_norm, accumulate 1"""
     training(answer, p, 3, 1, max_norm=2.0**-5, lr=2.0, scale=2.0**7, see=END)
+
+
+@train.probe("clip")
+def above_max_norm_in_a_shorter_last_window(answer, p):
+    """true gradients above max_norm, and a last window that is shorter than accumulate"""
+    # Only how long the steps are: whoever leaves out the last window has lost another part for that.
+    accumulate = p.random.choice([2, 4])
+    training(answer, p, 2 * accumulate + 1, accumulate, max_norm=2.0**-5, lr=2.0, scale=2.0**7, see=("steps",))
 
 
 @train.probe("clip")
@@ -324,9 +358,10 @@ def smaller_learning_rate_after_a_skip(failed):
 token_mean_step = Exercise(
     "token_mean_step",
     parts={"gradient": 2, "loss": 1},
-    keys={"returned": "loss"},
+    keys={"returned": "loss", "mode": "loss"},
     labels={
         "returned": "the returned loss",
+        "mode": "the model computed in",
         "update": "the change of the parameters",
         "scale": "the scale",
         "precision": "the dtype of the forward pass",
@@ -341,12 +376,13 @@ class Speller(nn.Module):
     def __init__(self, p, classes):
         super().__init__()
         self.layer = nn.Linear(1, classes, bias=False)
-        self.computed_in = set()
+        self.computed_in, self.modes = set(), set()
         with torch.no_grad():
             self.layer.weight.copy_(on_grid(p, classes, 1))
 
     def forward(self, x):
         logits = self.layer(x[..., None])
+        self.modes.add(mode_of(self))
         self.computed_in.add(str(logits.dtype).removeprefix("torch."))
         return logits.float()
 
@@ -391,6 +427,7 @@ def spelling(answer, p, windows, *, ignore_index=-100, scale=None, interval=1000
         p.see(f"scale after call {call}", scaler.get_scale())
         p.see(f"precision in call {call}", ", ".join(sorted(model.computed_in)))
         p.see(f"returned in call {call}", returned)
+    p.see("mode", ", ".join(sorted(model.modes)))
 
 
 def unequal(p, count):
@@ -469,6 +506,7 @@ checkpoint = Exercise(
         "undisturbed": "the run that saved and went on ends as if it had not saved",
         "file": "the file at path at that moment",
         "code": "the code in the file",
+        "mode": "the model after saving, and the model after loading",
     },
     ulps=32,
 )
@@ -576,11 +614,13 @@ def resuming(answer, p, schedule, *, as_string=False, overflow=False, saves=1):
     with checkpoint_path(as_string) as path:
         for earlier in range(saves - 1, -1, -1):
             save(path, *first.parts(), step - earlier)
+        modes = [mode_of(first.model)]
         for _ in range(more):
             first.step()
         torch.manual_seed(seed + 1)
         resumed = Training(seed + 1, *made_as)
         p.see("returned", load(path, *resumed.parts()))
+        modes.append(mode_of(resumed.model))
         resumed.lrs.append(resumed.optimizer.param_groups[0]["lr"])
         for _ in range(more):
             resumed.step()
@@ -591,6 +631,7 @@ def resuming(answer, p, schedule, *, as_string=False, overflow=False, saves=1):
     p.see("buffers", resumed.buffers())
     p.see("bitwise", torch.equal(resumed.model.weight, unstopped.model.weight))
     p.see("undisturbed", torch.equal(first.model.weight, unstopped.model.weight))
+    p.see("mode", modes)
 
 
 @checkpoint.probe(draws=2)
@@ -642,7 +683,7 @@ class Disk:
     def fails_now(self, what, file):
         if threading.get_ident() != self.thread:
             return False
-        trace.recorded(f"{what} {'path' if self.is_path(file) else 'another file'}", lambda: None)()
+        note(f"{what} {'path' if self.is_path(file) else 'another file'}")
         self.count += 1
         return self.count == self.at
 
@@ -662,7 +703,9 @@ class Disk:
         if threading.get_ident() != self.thread or not set(mode) & set("wax+"):
             return self.open(file, mode, *arguments, **options)
         raw = HalfWritten(file, mode.replace("b", "").replace("t", ""), self, options)
-        return raw if "b" in mode else io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+        if "b" not in mode:
+            return io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+        return raw if 0 in arguments[:1] or options.get("buffering") == 0 else Buffered(raw)
 
     def removed(self, path, **options):
         fails = self.fails_now("remove", path)
@@ -689,8 +732,9 @@ class Disk:
         if isinstance(target, (str, os.PathLike)):
             with self.opened(target, "wb") as file:
                 file.write(buffer.getvalue())
-        else:
-            target.write(buffer.getvalue())
+        else:  # the end of it apart, which stays in the file's buffer until that is flushed or closed
+            target.write(buffer.getvalue()[:-64])
+            target.write(buffer.getvalue()[-64:])
 
     @contextlib.contextmanager
     def in_use(self):
@@ -735,6 +779,14 @@ class HalfWritten(io.FileIO):
             super().write(bytes(data)[: len(data) // 2])
             self.disk.fail()
         return super().write(data)
+
+
+class Buffered(io.BufferedWriter):
+    """What open gives for a binary file that is written."""
+
+    def __del__(self):
+        with contextlib.suppress(PowerCut):  # nobody could see it, and it must not go to stderr
+            self.close()
 
 
 def state_of_file(load, left, earlier, again, fresh):
@@ -846,7 +898,9 @@ def another_course_of_the_learning_rate(failed):
 
 @checkpoint.symptom("rng_missing")
 def other_random_numbers(failed):
-    return any(c.key == "random" and isinstance(c.got, torch.Tensor) for c in failed)
+    # where saving disturbs the run that goes on, it is that
+    keys = {c.key for c in failed if c.probe == "stopped_and_resumed" and not c.was_raised}
+    return "random" in keys and "undisturbed" not in keys
 
 
 @checkpoint.symptom("not_atomic")
