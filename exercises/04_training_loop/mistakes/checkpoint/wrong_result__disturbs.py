@@ -1,5 +1,5 @@
-"""Saving changed the run that goes on afterwards: it drew a random number, or set the generator. A checkpoint only
-looks; compare the random state before and after.
+"""Saving changed the run that goes on afterwards: it drew a random number, set the generator, or changed something else that
+the run depends on. A checkpoint only looks; compare the run's state before and after.
 """
 
 import os
