@@ -1,7 +1,6 @@
 """Autocast is not for the caller what it was before the call: a global switch was thrown, or a region entered and
-never left. Everything that runs afterwards in that process is cast as well; use a form that ends by itself, also
-after an error.
-"""
+never left. Everything that runs afterwards in that process is cast in another way; use a form that ends by itself,
+also after an error."""
 
 import torch
 

@@ -1,0 +1,21 @@
+"""."""
+
+import torch
+
+
+def evaluate(model, batches, loss_fn, device_type, dtype):
+    flags = [(module, module.training) for module in model.modules()]
+    model.eval()
+    model.requires_grad_(False)
+    loss, right, samples = 0.0, 0, 0
+    try:
+        with torch.autocast(device_type, dtype=dtype):
+            for x, y in batches:
+                scores = model(x)
+                loss += loss_fn(scores, y).item() * len(y)
+                right += (scores.argmax(-1) == y).sum().item()
+                samples += len(y)
+    finally:
+        for module, flag in flags:
+            module.training = flag
+    return {"loss": loss / samples, "accuracy": right / samples}
