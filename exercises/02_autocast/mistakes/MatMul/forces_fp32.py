@@ -1,7 +1,6 @@
-"""Under autocast your product is computed in FP32, or rounded only when it is done: the region is switched off in
-forward, or the inputs are cast up. A product of matrices is what autocast is for; what dtype do you tell the
-decorator to cast to?
-"""
+"""Under autocast your product is FP32, or is rounded only when it is done: the region is switched off in forward, the
+inputs are cast up, or the result is. A product of matrices is what autocast is for; look for what brings FP32 into
+your forward."""
 
 import torch
 

@@ -1,7 +1,6 @@
-"""Forward is prepared for autocast and backward is not: it runs with autocast off, as backward should, and there the
-gradient of autocast's dtype meets the FP32 matrices that forward saved. Who brings back the state in which forward
-ran?
-"""
+"""Forward works under autocast and backward does not: it runs with autocast off, as backward should, and there the
+gradient and the matrices that forward saved are of different dtypes. Who brings back the state in which forward ran,
+and for which device?"""
 
 import torch
 

@@ -1,7 +1,6 @@
-"""Under autocast your backward does not know what forward ran in: forward saved FP32 matrices, the gradient that
-arrives is of autocast's dtype, and the two do not multiply. torch.amp has a decorator for each of the two methods,
-and they work as a pair.
-"""
+"""Your backward does not know what forward ran in. Under autocast the FP32 matrices that forward saved do not
+multiply with a gradient of autocast's dtype, and a decorator on backward alone looks for what the one on forward
+would have noted. torch.amp has one for each of the two methods, and they work as a pair."""
 
 import torch
 

@@ -1,6 +1,5 @@
-"""No gradient arrived at the parameters: backward (2) was not called, or there was no graph for it to go back
-through. The loss alone moves nothing.
-"""
+"""No gradient is left at the parameters: backward (2) was not called, there was no graph for it to go back through,
+or the gradients were emptied again. The loss alone moves nothing."""
 
 import torch
 

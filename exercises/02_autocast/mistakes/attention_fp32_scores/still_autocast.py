@@ -1,6 +1,5 @@
-"""You cast the inputs to FP32 while the region is on, and the product casts them back to FP16 on its way in, where
-they overflow. A cast alone does not hold against autocast; look for what switches it off.
-"""
+"""The products are FP16, and their sums overflow: the region is on, and casts whatever goes into a product to FP16,
+also what you have just cast to FP32. Look for what switches it off."""
 
 
 def attention_fp32_scores(q, k, v, device_type):

@@ -1,6 +1,6 @@
-"""Dividing q first keeps the product below 65504, and in FP16 it still has eleven bits only: large scores that differ
-by one come out equal. No nan is not enough; the scores were to be in FP32.
-"""
+"""Nothing overflows, and yet the scores are FP16 when softmax gets them: divided before the product or rounded after
+it, they have eleven bits, and large scores that differ by one come out equal. No nan is not enough; the scores were
+to be in FP32."""
 
 
 def attention_fp32_scores(q, k, v, device_type):

@@ -1,6 +1,6 @@
-"""The output is right, and autocast is off when you return: everything that the caller computes after your island is
-in FP32, slow and unnoticed. Open the island in a form that ends by itself.
-"""
+"""The output is right, and autocast is not what it was when you return: it is off, or in another dtype. Whatever the
+caller computes after your island is cast in another way, or not at all, and nobody notices. Open the island in a form
+that ends by itself."""
 
 import torch
 

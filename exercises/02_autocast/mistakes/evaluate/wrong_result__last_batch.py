@@ -1,6 +1,5 @@
-"""The numbers are those of the last batch alone: each pass of the loop overwrites what the one before it found. Add
-up over the batches, and divide at the end.
-"""
+"""A number that you return is that of the last batch alone: each pass of the loop overwrites what the one before it
+found. Add up over the batches, and divide at the end."""
 
 import torch
 

@@ -1,6 +1,5 @@
-"""The parameters are what they were: gradients were computed, and nobody stepped. The losses of a model that does not
-change say nothing about training.
-"""
+"""The optimizer that you were given has not stepped: gradients are there, and what it would make of them never
+reaches the parameters. Look for the line that updates them, and at whose it is."""
 
 import torch
 

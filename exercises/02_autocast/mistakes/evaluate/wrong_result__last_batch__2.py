@@ -1,0 +1,20 @@
+"""."""
+
+import torch
+
+
+def evaluate(model, batches, loss_fn, device_type, dtype):
+    flags = [(module, module.training) for module in model.modules()]
+    model.eval()
+    right, samples = 0, 0
+    try:
+        with torch.no_grad(), torch.autocast(device_type, dtype=dtype):
+            for x, y in batches:
+                scores = model(x)
+                loss = loss_fn(scores, y).item()
+                right += (scores.argmax(-1) == y).sum().item()
+                samples += len(y)
+    finally:
+        for module, flag in flags:
+            module.training = flag
+    return {"loss": loss, "accuracy": right / samples}
