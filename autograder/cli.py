@@ -23,7 +23,10 @@ app = typer.Typer(
 CourseOption = Annotated[
     Path, typer.Option("--course", metavar="DIR", help="The course; the current folder by default.")
 ]
-JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the results as JSON too.")]
+JsonOption = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE", dir_okay=False, writable=True, help="Write the results as JSON too."),
+]
 DbOption = Annotated[
     str | None,
     typer.Option(
@@ -691,11 +694,10 @@ def _write_json(path: Path | None, records: list[dict]) -> str:
 
     data = json.dumps(records, indent=1).encode() + b"\n"
     try:
-        path = Path(os.path.realpath(path))
         if path.exists() and not path.is_file():
             path.write_bytes(data)  # /dev/stdout, say, in whose place no file is to be put
         else:
-            write_atomically(path, data, 0o644)
+            write_atomically(Path(os.path.realpath(path)), data, 0o644)
     except OSError as error:
         return f"The results are not in {path}, which cannot be written ({error.strerror}). Give --json another file."
     return ""

@@ -107,6 +107,8 @@ def test_try_prints_a_line_a_file_and_one_a_mistake(tried):
         (["feedback", A, "--course", "."], 1, "not a course"),
         (["init", ".", "--course-id", "a b"], 1, "is not a course id"),
         (["grade", A, "--jobs", "0"], 2, "--jobs"),
+        (["grade", A, "--json", "."], 2, "is a directory"),
+        (["try", A, "x.py", "--json", ""], 2, "is a directory"),
         (["mark"], 2, "No such command"),
     ],
 )
@@ -129,10 +131,8 @@ def graded(tiny_course, handed_in, grade_here, tmp_path):
     return root
 
 
-@pytest.mark.parametrize("place", ["", ".", "nbgrader_config.py/x.json"])
-def test_results_that_cannot_be_written_are_said_behind_the_grades(graded, monkeypatch, place):
-    monkeypatch.chdir(graded)
-    done = invoke("grade", "tiny", "--json", place)
+def test_results_that_cannot_be_written_are_said_with_the_grades(graded):
+    done = invoke("grade", "tiny", "--course", graded, "--json", graded / "nbgrader_config.py" / "x.json")
     assert done.exit_code == 1 and isinstance(done.exception, SystemExit)
     assert "3 of 4" in done.output and "Give --json another file" in done.output
 
