@@ -6,6 +6,7 @@ on every machine.
 """
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -458,6 +459,7 @@ LossScaler = Exercise(
         "gradients": "the gradients",
         "parameters": "the parameters",
         "scale": "get_scale()",
+        "log2": "log2 of get_scale() at the end",
     },
 )
 
@@ -626,6 +628,20 @@ def growth_without_end(answer, p):
         scaler.step(rig.optimizer)
         scaler.update()
         p.see(f"scale after step {step}", float(scaler.get_scale()))
+
+
+@LossScaler.probe("dynamics")
+def backoff_without_end(answer, p):
+    """gradients that are inf at any scale"""
+    rig = Rig(p, lr=2.0**-16)
+    p.given("LossScaler(1, 2.0, 0.125, 2) and twelve steps with a gradient that is inf at any scale")
+    scaler = answer(1.0, 2.0, 0.125, 2)
+    for _ in range(12):
+        scaler.scale(rig.loss(rig.gradients(p, spoil=math.inf))).backward()
+        scaler.step(rig.optimizer)
+        scaler.update()
+    scale = float(scaler.get_scale())
+    p.see("log2", math.log2(scale) if scale > 0 else scale)
 
 
 @LossScaler.probe("dynamics")
@@ -827,11 +843,31 @@ def note(words):
     trace.recorded(words, lambda: None)()
 
 
-def note_direction(moved, gradient):
-    """Whether a step went along the gradient: what shortens all of it by one factor, even a wrong one, is not to be told
-    that it cut off elements."""
-    cosine = torch.cosine_similarity(moved.double(), gradient.double(), dim=0)
-    note("along the gradient" if cosine > 0.9999 else "not along the gradient")
+def watch_loss(loss, words=""):
+    """Note, when what is given back is called, whether `loss` went backward with the scale."""
+    scaled = []
+    loss.register_hook(lambda gradient: scaled.append(float(gradient) != 1.0))
+    return lambda: note(f"backward {'with' if any(scaled) else 'without'} the scale{words}")
+
+
+def numbers_of(weights, before, returned):
+    moved = float((flat(weights) - before).norm())
+    return f"moved {moved:.4g}, returned {returned if is_number(returned) else None}"
+
+
+def call_noting(own, answer, *arguments):
+    """What the answer returns. Where none of its calls is of torch's clipping functions, one that looks like its order of
+    calls says nothing of how it clips: own(returned) is noted too."""
+    calls, returned = [], None
+    try:
+        with trace.recording() as calls:
+            returned = answer(*arguments)
+    finally:
+        for call in calls:
+            note(call)
+        if not {"clip", "clip_value"} & set(calls):
+            note(own(returned))
+    return returned
 
 
 def clipping(
@@ -858,13 +894,11 @@ def clipping(
         )
         clear(optimizer)
         parameters = (w for w in every) if as_generator else every
-        before, scaled = flat(weights), []
         loss = fp16_loss(weights, gradients)
-        loss.register_hook(lambda gradient, scaled=scaled: scaled.append(float(gradient) != 1.0))
-        p.see(f"returned in call {call}", finite(answer(scaler, optimizer, loss, parameters, max_norm)))
-        note("backward with the scale" if any(scaled) else "backward without the scale")
-        if call == 1:
-            note_direction(before - flat(weights), flat(gradients))
+        note_scaling, own = watch_loss(loss), partial(numbers_of, weights, flat(weights))
+        returned = call_noting(own, answer, scaler, optimizer, loss, parameters, max_norm)
+        p.see(f"returned in call {call}", finite(returned))
+        note_scaling()
         p.see(f"parameters after call {call}", flat(weights))
         p.see(f"scale after call {call}", scaler.get_scale())
 
@@ -1017,14 +1051,17 @@ def alternating(answer, p, rounds, interval, scale=None, size=1.0):
         + ("; FP16 loses these gradients when they are not scaled" if size < 2.0**-25 else "")
     )
     for call, bad in enumerate(rounds, 1):
-        losses = {}
+        losses, notes = {}, []
         for name, weight in weights.items():
             gradient = p.normal(len(weight)) * size
             if name in bad:
                 gradient[1] = 1e9
             losses[name] = fp16_loss([weight], [gradient])
+            notes.append(watch_loss(losses[name], f" ({name})"))
         clear(*optimizers.values())
         answer(scaler, optimizers["d"], optimizers["g"], losses["d"], losses["g"])
+        for note_scaling in notes:
+            note_scaling()
         p.see(f"d after call {call}", weights["d"].detach())
         p.see(f"g after call {call}", weights["g"].detach())
         p.see(f"scale after call {call}", scaler.get_scale())
