@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -41,7 +42,7 @@ PAGE = """\
 </head>
 <body>
 <main>
-<h1>{{ record.assignment }}: {{ "%g"|format(total) }} of {{ "%g"|format(record.max_score) }} points</h1>
+<h1>{{ record.assignment }}: {{ "%g"|format(total) }} of {{ "%g"|format(max_score) }} points</h1>
 <p><bdi>{{ record.student }}</bdi>.
 {% if record.status != "graded" %} <span class="word">Status: {{ record.status }}.</span>{% endif %}
 {% if record.message %} {{ record.message }}.{% endif %}
@@ -52,22 +53,35 @@ PAGE = """\
 <tbody>
 {% for name, exercise in record.exercises.items() %}
 <tr><th scope="row"><a href="#{{ name }}">{{ name }}</a></th>
-<td class="n">{{ "%g"|format(exercise.score) }} of {{ "%g"|format(exercise.max_score) }}</td>
+<td class="n">{{ "%g"|format(points.get(name, exercise.score)) }} of {{ "%g"|format(exercise.max_score) }}</td>
 <td>{{ "right" if exercise.passed else exercise.diagnosis|replace("_", " ") }}</td></tr>
+{% endfor %}
+{% for name, (score, most, words) in by_hand.items() %}
+<tr><th scope="row"><a href="#{{ name }}">{{ name }}</a></th>
+<td class="n">{{ "–" if score is none else "%g"|format(score) }} of {{ "%g"|format(most) }}</td>
+<td>{{ words }}</td></tr>
 {% endfor %}
 </tbody>
 </table>
+{% macro remarks(name) %}
+{% for comment in comments.get(name, []) %}<p class="said comment">Your instructor: <bdi>{{ comment }}</bdi></p>
+{% endfor %}
+{% if name in answers %}<details><summary>your answer to {{ name }}</summary><pre tabindex="0" role="region"
+ aria-label="your answer to {{ name }}"><code>{{ answers[name] }}</code></pre></details>{% endif %}
+{% endmacro %}
 {% for name, exercise in record.exercises.items() %}
-<h2 id="{{ name }}">{{ name }}: {{ "%g"|format(exercise.score) }} of {{ "%g"|format(exercise.max_score) }} points</h2>
+{% set score = points.get(name, exercise.score) %}
+<h2 id="{{ name }}">{{ name }}: {{ "%g"|format(score) }} of {{ "%g"|format(exercise.max_score) }} points</h2>
 {% if exercise.passed %}<p class="said">Right on every input.</p>{% else %}
 {% if exercise.diagnosis not in ("wrong_result", "raises", "not_attempted", "timeout") %}
 <p class="said word">{{ exercise.diagnosis|replace("_", " ") }}</p>{% endif %}
 {% for paragraph in exercise.message.split("\\n\\n") %}<p class="said" dir="auto">{{ paragraph }}</p>
 {% endfor %}{% endif %}
-{% for comment in comments.get(name, []) %}<p class="said comment">Your instructor: <bdi>{{ comment }}</bdi></p>
+{{ remarks(name) }}
 {% endfor %}
-{% if name in answers %}<details><summary>your answer to {{ name }}</summary><pre tabindex="0" role="region"
- aria-label="your answer to {{ name }}"><code>{{ answers[name] }}</code></pre></details>{% endif %}
+{% for name, (score, most, words) in by_hand.items() %}
+<h2 id="{{ name }}">{{ name }}: {{ words if score is none else "%g of %g points"|format(score, most) }}</h2>
+{{ remarks(name) }}
 {% endfor %}
 </main>
 </body>
@@ -84,12 +98,28 @@ def encoded(html: str) -> bytes:
     return NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", html).encode("utf-8", "replace")
 
 
-def page(record: dict, answers: dict[str, str], comments: dict[str, list[str]], total: float, late: float = 0.0) -> str:
+@dataclass
+class Booked:
+    """What nbgrader's gradebook has for a submission, grades by hand included.
+
+    `total` is after the late penalty, comments and points are by exercise. `by_hand` is what only an instructor grades, by
+    cell: points (None where there are none yet), most points, and the state in words.
+    """
+
+    total: float
+    max_score: float
+    late: float = 0.0
+    comments: dict[str, list[str]] = field(default_factory=dict)
+    points: dict[str, float] = field(default_factory=dict)
+    by_hand: dict[str, tuple[float | None, float, str]] = field(default_factory=dict)
+
+
+def page(record: dict, answers: dict[str, str], booked: Booked) -> str:
     """The page of one result record. Whatever a student wrote is escaped; nothing in it can run or load."""
     from jinja2 import Environment
 
     template = Environment(autoescape=True, trim_blocks=True).from_string(PAGE)
-    return template.render(record=record, answers=answers, comments=comments, total=total, late=late)
+    return template.render(record=record, answers=answers, **vars(booked))
 
 
 def write(course: Course, assignment: str) -> list[Path]:
@@ -104,11 +134,11 @@ def write(course: Course, assignment: str) -> list[Path]:
     with gradebook(course.directory.db_url, course.directory.course_id) as book:
         for record in records:
             student = record["student"]
-            comments, total, late = from_gradebook(book, student, assignment, record)
+            booked = from_gradebook(book, student, assignment, record)
             path = course.path("feedback", student, assignment) / f"{assignment}.html"
             try:
                 answers = _answers(course.path("autograded", student, assignment) / f"{assignment}.ipynb")
-                write_atomically(path, encoded(page(record, answers, comments, total, late)), 0o644)
+                write_atomically(path, encoded(page(record, answers, booked)), 0o644)
             except (OSError, CourseError) as error:  # the others are not to suffer
                 failed[student] = str(error)
             else:
@@ -133,19 +163,38 @@ def _answers(graded: Path) -> dict[str, str]:
         raise CourseError(f"{graded} is damaged; `autograder grade` makes it anew") from error
 
 
-def from_gradebook(book, student: str, assignment: str, record: dict) -> tuple[dict[str, list[str]], float, float]:
-    """From nbgrader's Gradebook: an instructor's comments by exercise, the total with manual grades, and the late penalty."""
+def from_gradebook(book, student: str, assignment: str, record: dict) -> Booked:
+    """What nbgrader's Gradebook has for a submission; where it does not know it, what the record says."""
     from nbgrader.api import MissingEntry
 
-    comments: dict[str, list[str]] = {}
     try:
         submission = book.find_submission(assignment, student)
     except MissingEntry:
-        return comments, record["score"], 0.0
+        return Booked(record["score"], record["max_score"])
+    late = submission.late_submission_penalty or 0.0
+    booked = Booked(submission.score - late, submission.max_score, late)
     for notebook in submission.notebooks:
         for comment in notebook.comments:
             if comment.manual_comment:
-                exercise = comment.cell.name.rpartition("-")[0] or comment.cell.name
-                comments.setdefault(exercise, []).append(comment.manual_comment)
-    late = submission.late_submission_penalty or 0.0
-    return comments, submission.score - late, late
+                booked.comments.setdefault(_place(comment.cell.name, record), []).append(comment.manual_comment)
+        for grade in notebook.grades:
+            name = _place(grade.cell.name, record)
+            if name in record["exercises"]:
+                booked.points[name] = booked.points.get(name, 0.0) + grade.score
+            else:
+                booked.by_hand[name] = _by_hand(grade)
+    return booked
+
+
+def _by_hand(grade) -> tuple[float | None, float, str]:
+    if grade.manual_score is not None:
+        return grade.score, grade.max_score, "graded by your instructor"
+    if grade.auto_score is not None:  # nbgrader's 0 for a cell as it was released
+        return grade.score, grade.max_score, "not answered"
+    return None, grade.max_score, "not graded yet"
+
+
+def _place(cell: str, record: dict) -> str:
+    """The exercise that a cell belongs to; of a cell that belongs to none its own name."""
+    exercise = cell.rpartition("-")[0]
+    return exercise if exercise in record["exercises"] else cell

@@ -6,7 +6,7 @@ import pytest
 
 from autograder.course import Course
 from autograder.errors import CourseError
-from autograder.feedback import encoded, page, write
+from autograder.feedback import Booked, encoded, page, write
 
 EVIL = "</code></pre><script>alert(1)</script><img src=x onerror=alert(2)>"
 RECORD = {
@@ -39,7 +39,7 @@ class Reader(HTMLParser):
 @pytest.fixture
 def read():
     reader = Reader()
-    reader.feed(page(RECORD, {"clipped_step": EVIL}, {"clipped_step": [EVIL]}, total=1.5, late=0.5))
+    reader.feed(page(RECORD, {"clipped_step": EVIL}, Booked(1.5, 5.0, 0.5, {"clipped_step": [EVIL]})))
     return reader
 
 
@@ -54,8 +54,30 @@ def test_nothing_that_a_student_wrote_is_markup(read):
 
 def test_what_no_page_may_hold_is_replaced():
     answer = "\x00 \x07 \x1b[31m \x85 \ufffe \ud800 \t\n\x0c \u00e9 \U0001f600"
-    html = encoded(page(RECORD, {"clipped_step": answer}, {}, total=1.5)).decode()
+    html = encoded(page(RECORD, {"clipped_step": answer}, Booked(1.5, 5.0))).decode()
     assert "\ufffd \ufffd \ufffd[31m \ufffd \ufffd ? \t\n\x0c \u00e9 \U0001f600" in html
+
+
+def test_what_an_instructor_grades_and_says_of_any_cell_is_on_the_page(small_class, grade_here):
+    from nbgrader.api import Gradebook
+
+    grade_here(small_class, ["ada", "bob", "gus"])
+    with Gradebook(f"sqlite:///{small_class / 'gradebook.db'}", "amp") as book:
+        book.find_grade("reflect", "tiny", "tiny", "gus").manual_score = 3.5
+        book.find_comment("reflect", "tiny", "tiny", "gus").manual_comment = "Well said."
+        book.find_grade("double-value", "tiny", "tiny", "bob").manual_score = 1.5
+        book.db.commit()
+    grade_here(small_class, ["ada", "bob", "gus"], force=True)
+    write(Course(small_class), "tiny")
+    said = {}
+    for path in (small_class / "feedback").glob("*/*/*.html"):
+        reader = Reader()
+        reader.feed(path.read_text())
+        said[path.parts[-3]] = " ".join(reader.text.replace("your answer", " your answer").split())
+    assert "tiny: 7.5 of 9 points" in said["gus"] and "reflect 3.5 of 5 graded by your instructor" in said["gus"]
+    assert "reflect: 3.5 of 5 points Your instructor: Well said. your answer to reflectMuch." in said["gus"]
+    assert "tiny: 4 of 9 points" in said["ada"] and "reflect 0 of 5 not answered" in said["ada"]
+    assert "tiny: 2.5 of 9 points" in said["bob"] and "double: 1.5 of 3 points" in said["bob"]
 
 
 def test_a_page_that_cannot_be_written_keeps_nobody_elses_back(small_class, grade_here):

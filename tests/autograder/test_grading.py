@@ -8,7 +8,7 @@ import pytest
 
 from autograder import grading
 from autograder.errors import SandboxError
-from autograder.feedback import page
+from autograder.feedback import Booked, page
 from autograder.grading import grade_cells, grade_file
 from autograder.submission import parse
 
@@ -106,7 +106,7 @@ def test_an_answer_that_breaks_costs_its_own_exercise(grade, source, slug, said)
     assert "\\x1b" not in mine.message and "\\x00" not in mine.message
     nbformat.writes(result.notebook).encode()
     json.dumps(result.to_json({})).encode()
-    page(result.to_json({"student": "s"}), {"simulate_scale": source}, {}, total=0.0).encode()
+    page(result.to_json({"student": "s"}), {"simulate_scale": source}, Booked(0.0, 19.0)).encode()
 
 
 @pytest.mark.parametrize("where", ["", "def simulate_scale(*a, **k):\n    "], ids=["in cell", "in answer"])
