@@ -184,15 +184,17 @@ class Course:
         from autograder.probes import PUBLIC_SECRET
         from autograder.reference import compute
 
-        reference = compute(self.room(assignment), PUBLIC_SECRET, self.evidence)
+        room = self.room(assignment)
+        create_gradebook(self)  # where there is none to be had, nbgrader says no more than that it did not succeed
+        reference = compute(room, PUBLIC_SECRET, self.evidence)
         proofs = release.verify(reference)
         with self.moment(writing=True):
-            self.build_source(reference.room, pack(reference))
+            self.build_source(room, pack(reference))
             _generate(self, assignment)
         # A notebook that is graded without the archive beside it finds its checks here, instead of making them while
         # a stock nbgrader's 30 s for a cell run out.
         with suppress(OSError):
-            if is_of_checkout(reference.room):
+            if is_of_checkout(room):
                 release.shelve(reference)
         return len(proofs)
 

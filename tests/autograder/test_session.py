@@ -328,7 +328,7 @@ def test_a_folder_whose_name_is_no_id_is_refused_in_words_and_the_others_are_gra
     assert done.exit_code == 1 and "  half\\udce9: the name of the folder is not UTF-8" in done.output
 
 
-@pytest.mark.parametrize("command", ["grade", "feedback", "report"])
+@pytest.mark.parametrize("command", ["release", "grade", "feedback", "report"])
 def test_a_gradebook_that_is_none_is_an_error_in_words(small_class, grade_here, boxed, command):
     grade_here(small_class, ["flo"])
     book = small_class / "gradebook.db"
