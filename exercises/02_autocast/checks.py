@@ -392,6 +392,15 @@ def overflowing_scores_of_one_token(answer, p):
     in_fp16_region(answer, p, q, k, p.normal(*q.shape).clamp(-3, 3), coarse=True)
 
 
+@attention_fp32_scores.probe()
+def overflowing_scores_of_all_queries_but_one(answer, p):
+    """scores of one query that lie far below those of the others"""
+    q, k = large_scores(p, 64, 4, 1)
+    q[:, :, p.random.randrange(4)] *= 0.25
+    p.given("FP16 inputs with 64 numbers a head; the raw products of all queries but one are above 65504")
+    in_fp16_region(answer, p, q, k, p.normal(*q.shape).clamp(-3, 3), coarse=True)
+
+
 @attention_fp32_scores.probe(draws=2)
 def ordinary_scores(answer, p):
     """inputs of an ordinary size"""
@@ -517,15 +526,16 @@ class Surprise:
 
 
 def guesses(p, model, sizes):
-    """Batches of these sizes, of which the first is mostly right and the last mostly wrong: the mean of the batches' means is
-    another number than the mean over all samples."""
+    """Batches of these sizes, of which the first is right and the last wrong, with the right class second or last: the mean of
+    the batches' means is another number than the mean over all samples."""
     weight = model.body[0].weight.detach()
     batches = []
     for number, size in enumerate(sizes):
         x = torch.tensor([[p.random.choice([-1.0, 1.0, 2.0, -2.0])] for _ in range(size)])
         scores = x @ weight.T
         right = size if number == 0 else 0 if number == len(sizes) - 1 else size // 2
-        y = torch.where(torch.arange(size) < right, scores.argmax(-1), scores.argmin(-1))
+        wrong = torch.where(torch.arange(size) % 2 == right % 2, scores.argsort(-1)[:, -2], scores.argmin(-1))
+        y = torch.where(torch.arange(size) < right, scores.argmax(-1), wrong)
         shuffled = torch.randperm(size, generator=p.torch)
         batches.append((x[shuffled], y[shuffled]))
     return batches
@@ -744,13 +754,14 @@ def full_fp32(answer, p):
 @MatMul.probe()
 def one_leaf(answer, p):
     """a matrix that needs no gradient"""
-    needs = p.random.choice([(True, False), (False, True)])
-    a, b = leaves(p, needs=needs)
-    p.given(f"matrices of which only {'a' if needs[0] else 'b'} needs a gradient, no autocast")
-    output = answer.apply(a, b)
-    p.see("output", output)
-    output.backward(on_grid(p, *output.shape, largest=2))
-    see_gradients(p, a, b)
+    p.given("matrices of which only a needs a gradient, then matrices of which only b does, no autocast")
+    for number, needs in enumerate([(True, False), (False, True)], 1):
+        a, b = leaves(p, needs=needs)
+        output = answer.apply(a, b)
+        p.see(f"output in call {number}", output)
+        output.backward(on_grid(p, *output.shape, largest=2))
+        p.see(f"a in call {number}", a.grad)
+        p.see(f"b in call {number}", b.grad)
 
 
 @MatMul.probe("forward", draws=2)
@@ -840,7 +851,7 @@ def in_a_chain(answer, p):
 def gradients_fail_in_fp32(failed):
     core = [c for c in failed if MatMul.probes[c.probe].part == "fp32"]
     return bool(core) and all(
-        c.key in ("a", "b")
+        c.key.partition(" ")[0] in ("a", "b")
         and (c.got is None or isinstance(c.got, torch.Tensor) or raised(c, "invalid gradient", "shape", "size"))
         for c in core
     )
