@@ -289,7 +289,7 @@ class Warm(Server):
         self.closed = False
         with theirs:
             self.process = subprocess.Popen(
-                _python("autograder.warm"),
+                _python("autograder.warm", self.folder.name),
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self.errors,

@@ -21,6 +21,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -36,16 +37,22 @@ if TYPE_CHECKING:
 MADV_COLLAPSE, HUGE_PAGE = 25, 2 << 20
 
 
-def main() -> None:
+def main(folder: str) -> None:
+    """`folder` is the caller's temporary one, this process's too: who is killed leaves it to this process to remove."""
     requests = socket.socket(fileno=os.dup(0))
     _only_standard_streams(keep=requests.fileno())
     gc.disable()  # until there is an answer: what is imported stays, and looking for garbage in it takes a fifth of the start
-    from autograder import runner
+    me = os.getpid()
+    try:
+        from autograder import runner
 
-    tools = runner.warm_up()
-    compact()
-    requests.send(b"{}")
-    serve(requests, tools)
+        tools = runner.warm_up()
+        compact()
+        requests.send(b"{}")
+        serve(requests, tools)
+    finally:
+        if os.getpid() == me:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def serve(requests: socket.socket, tools: Tools, cage: Cage | None = None) -> None:
@@ -194,4 +201,4 @@ def _do_job(source: int, pipe: int, tools: Tools, cage: Cage | None) -> NoReturn
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

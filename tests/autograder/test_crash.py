@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -141,13 +142,18 @@ def test_a_run_that_is_killed_anywhere_goes_on_and_ends_like_one_that_was_not(ki
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
-def test_the_command_itself_stops_and_goes_on(small_class, small_scores, handed_in, how, in_gradebook):
-    """The real thing, once for each way to be stopped: boxes, the warm process and the lock go with the command."""
+def test_the_command_itself_stops_and_goes_on(small_class, small_scores, handed_in, how, in_gradebook, tmp_path):
+    """The real thing, once for each way to be stopped: boxes, the warm process, its folder and the lock go with the command."""
     for student in ("hal", "ida", "jim"):
         handed_in(small_class, student, {"double": "import time\ntime.sleep(1)\ndef double(x):\n    return 2 * x"})
     command = [str(Path(sys.executable).parent / "autograder"), "grade", A, "--course", str(small_class), "--jobs", "1"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     deadline = time.monotonic() + 120
     family: set = set()
@@ -155,6 +161,7 @@ def test_the_command_itself_stops_and_goes_on(small_class, small_scores, handed_
         time.sleep(0.01)
         family = _family(process.pid) if finished(small_class) else set()
     assert len(family) > 2, "the warm process and a box at least"
+    assert list(tmp_path.glob("autograder-*"))
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
     done = finished(small_class)
@@ -168,6 +175,7 @@ def test_the_command_itself_stops_and_goes_on(small_class, small_scores, handed_
     while family & _running().keys() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not family & _running().keys(), "nothing of it lives on"
+    assert not list(tmp_path.glob("autograder-*"))
     times = {
         student: (small_class / ".autograder" / "results" / A / f"{student}.json").stat().st_mtime for student in done
     }
