@@ -204,12 +204,16 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
     if isinstance(expected, torch.Tensor):
         return _tensor_difference(expected, got, ulps)
     if isinstance(expected, dict):
-        if not isinstance(got, dict) or set(got) != set(expected):
-            return f"expected the keys {sorted(expected)}, got {show(got)}"
+        if not isinstance(got, dict):
+            return f"expected a dict, got {show(got)}"
+        if set(got) != set(expected):
+            return f"expected the keys {show(sorted(expected))}, got {show(sorted(got))}"
         pairs = ((f"at key {key!r}: ", expected[key], got[key]) for key in expected)
     elif isinstance(expected, list):
-        if not isinstance(got, list) or len(got) != len(expected):
-            return f"expected a list of {len(expected)}, got {show(got)}"
+        if not isinstance(got, list):
+            return f"expected a list, got {show(got)}"
+        if len(got) != len(expected):
+            return f"expected a list of {len(expected)}, got a list of {len(got)}: {show(got)}"
         pairs = ((f"at index {i}: ", a, b) for i, (a, b) in enumerate(zip(expected, got, strict=True)))
     else:
         same = (
@@ -217,12 +221,21 @@ def difference(expected: object, got: object, ulps: float) -> str | None:
             if isinstance(expected, float) and _is_number(got)
             else _plain(expected) is _plain(got) and expected == got
         )
-        return None if same else f"expected {show(expected)}, got {show(got)}"
+        return None if same else _apart(expected, got)
     for place, a, b in pairs:
         words = difference(a, b, ulps)
         if words:
             return place + words
     return None
+
+
+def _apart(expected: object, got: object) -> str:
+    """Two values that are not the same, and do not look the same."""
+    words = [show(expected), show(got)]
+    if words[0] == words[1] and isinstance(expected, (int, float)):
+        kinds = [f" ({type(value).__name__})" if type(expected) is not type(got) else "" for value in (expected, got)]
+        words = [f"{value!r}{kind}" for value, kind in zip((expected, got), kinds, strict=True)]
+    return f"expected {words[0]}, got {words[1]}"
 
 
 def _plain(value: object) -> type:
@@ -262,7 +275,7 @@ def _tensor_difference(expected: torch.Tensor, got: object, ulps: float) -> str 
     gap = torch.where(same, torch.zeros_like(a), torch.where(finite, (a - b).abs(), torch.full_like(a, math.inf)))
     worst = int(gap.argmax())
     place = "" if expected.numel() == 1 else f" at position {worst} of {expected.numel()}"
-    return f"expected {float(a[worst]):.6g}, got {float(b[worst]):.6g}{place}"
+    return _apart(float(a[worst]), float(b[worst])) + place
 
 
 def show(value: object) -> str:

@@ -226,8 +226,8 @@ def diagnose(
     """The slug and the words for an answer that failed.
 
     A mistake whose evidence agrees everywhere; else a symptom that checks.py declares; else the mistake that explains most
-    of what is wrong; else the one that made the same calls. The order of calls also decides between mistakes that no
-    number tells apart.
+    of what is wrong; else the one that made the same calls, if it explains anything. The order of calls also decides
+    between mistakes that no number tells apart.
     """
     ranked = sorted(
         (
@@ -250,7 +250,7 @@ def diagnose(
     if all(comparison.was_raised for comparison in failed):
         return "raises", SPECIAL["raises"]
     solution_calls = _same_calls(got, failed, expected)
-    alike = [(calls, share, mistake) for share, calls, mistake in best if calls == 1.0]
+    alike = [(calls, share, mistake) for share, calls, mistake in best if calls == 1.0 and share > 0]
     if alike and solution_calls < 1.0:
         mistake = max(alike, key=lambda row: row[1])[2]
         return mistake.slug, mistake.message

@@ -126,6 +126,20 @@ def test_a_difference_says_where_and_what():
     assert (
         difference(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]), 256) == "expected 2, got 2.5 at position 1 of 2"
     )
+    assert difference([1, 2], [1], 256) == "expected a list of 2, got a list of 1: [1]"
+    assert (
+        difference([1], 1, 256) == "expected a list, got 1"
+        and difference({"a": 1}, [], 256) == "expected a dict, got []"
+    )
+    assert difference({"a": 1}, {"b": [2] * 9, "a": 1}, 256) == "expected the keys ['a'], got ['a', 'b']"
+
+
+def test_values_that_differ_do_not_look_the_same():
+    assert difference(13, 13.0, 256) == "expected 13 (int), got 13.0 (float)"
+    assert difference(0.1, 0.1 + 1e-9, 0) == "expected 0.1, got 0.100000001"
+    assert (
+        difference(torch.tensor([0.5]), torch.tensor([0.5 + 2.0**-23]), 0.5) == "expected 0.5, got 0.5000001192092896"
+    )
 
 
 @given(plain)

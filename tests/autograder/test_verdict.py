@@ -105,6 +105,14 @@ def test_the_mistake_that_explains_most_is_named_and_half_is_not_most():
     assert judged(wrong, [half]).diagnosis == "wrong_result"
 
 
+def test_the_same_calls_name_a_mistake_that_explains_something_and_no_other():
+    wrong = [{"a": 9.0, "returned": 0.0}, {"a": 9.0, "returned": 0.0}, {"b": 7.0}]
+    some = mistake("some", [{"a": 9.0, "returned": 1.0}, {"a": 8.0, "returned": 1.0}, {"b": 3.0}], calls=["step"])
+    nothing = mistake("nothing", [{"a": 8.0, "returned": 1.0}, {"a": 8.0, "returned": 1.0}, {"b": 3.0}], calls=["step"])
+    assert judged(wrong, [nothing, some], calls=["step"]).diagnosis == "some"
+    assert judged(wrong, [nothing], calls=["step"]).diagnosis == "wrong_result"
+
+
 def test_an_error_is_evidence_of_the_mistake_that_raises_the_same_at_the_same_place():
     error = {"type": "RuntimeError", "message": "step() has already been called", "line": 3}
     wrong = [{"a": 1.0}, {"a": 2.0}, {}]
