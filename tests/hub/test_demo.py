@@ -305,7 +305,7 @@ def test_of_a_server_that_ends_as_it_starts_the_page_says_so_and_why(people, fol
             failed = next(event for event in events if event.get("failed"))
     finally:
         in_the_way.unlink()
-    assert "'/home/emmy/.jupyter' exists but is not a directory" in failed["message"]
+    assert "/.jupyter' exists but is not a directory" in failed["message"]
     assert "logs/servers/emmy.log" in failed["message"] and "in about 2 minutes" in failed["message"]
 
 
