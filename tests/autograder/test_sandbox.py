@@ -276,9 +276,11 @@ with sandbox.box() as pid:
 
 
 def test_a_warm_process_that_was_killed_is_started_again(boxed):
-    sandbox.warm().process.kill()
-    sandbox.warm().process.wait()
+    warm = sandbox.warm()  # asked for again it would be the next one
+    warm.process.kill()
+    warm.process.wait()
     assert value(run("def f():\n    return 1")["f"]) == 1
+    assert sandbox.warm() is not warm
 
 
 def test_a_box_outlives_the_thread_that_used_it_and_one_that_was_ended_while_it_waited_is_replaced(boxed):
@@ -333,8 +335,9 @@ def test_a_warm_process_that_ends_takes_no_box_with_it_that_is_in_use(boxed):
         while not (holders := _holders()) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert holders
-        sandbox.warm().process.kill()
-        sandbox.warm().process.wait()
+        warm = sandbox.warm()
+        warm.process.kill()
+        warm.process.wait()
         assert value(run("def f():\n    return 2")["f"]) == 2
         assert value(slow.result()["f"]) == 1
     sandbox.warm().end_boxes()
