@@ -141,7 +141,7 @@ def test_every_button_gives_nbgraders_answer(boxed, server, root, place, handed_
     said = server.press(f"/assignment/{TINY}/ada/generate_feedback")
     assert said["success"] and "Wrote 1 page," in said["log"]
     page = (root / "feedback/ada" / TINY / f"{TINY}.html").read_text()
-    assert "4 of 4 points" in page and "<script" not in page
+    assert "4 of 9 points" in page and "reflect: 0 of 5 points" in page and "<script" not in page
     assert server.press(f"/assignment/{TINY}/ada/release_feedback")["success"]
     released = place / "exchange/amp/feedback"
     assert len(list((released / "ada").glob("*.html"))) == 1 and not list((released / "bob").glob("*.html"))
