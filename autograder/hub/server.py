@@ -36,9 +36,6 @@ def main() -> None:
     given = parser.parse_args()
     if given.tied:
         tie(given.tied)  # from now on, and again below: the kernel forgets it when the user changes
-    os.umask(0o022)  # the hub's own is stricter
-    if given.tied:
-        tie(given.tied)  # from now on, and again below: the kernel forgets it when the user changes
     os.umask(0o022)  # the hub's own keeps its database from others; what a grader releases is for others
     if given.uid is not None:
         become(given.uid)
